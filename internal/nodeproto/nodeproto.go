@@ -1,0 +1,52 @@
+// Package nodeproto holds the messages of the node protocol: what a node asks and reports, and what it is
+// told. The HTTP form is the business of api (server and client).
+package nodeproto
+
+import (
+	"time"
+
+	"github.com/guardyn-edge/guardyn/seal"
+)
+
+// DefaultInterval between polls, MaxWait of a long poll, MaxBackoff between failed polls.
+const (
+	DefaultInterval = 5 * time.Second
+	MaxWait         = 55 * time.Second
+	MaxBackoff      = 60 * time.Second
+)
+
+// Poll asks for what is newer than what the node serves.
+type Poll struct {
+	Have        uint64 // version served, 0: none
+	Generation  uint64
+	Epoch       uint64
+	Nonce       string        // 16 to 64 hex characters, or empty
+	Wait        time.Duration // 0 to MaxWait, whole seconds
+	TrustedKeys []seal.KeyID
+}
+
+// Answer is what a poll gets. Artefact is nil when the node is current (204).
+type Answer struct {
+	Artefact  *seal.Artefact
+	Version   uint64 // live version, 0: nothing published yet
+	Freshness string // header value, empty when no nonce was sent
+}
+
+// Ack reports what the node serves now and, after a failure, why it still does.
+type Ack struct {
+	Version     uint64       `json:"version"` // 0: nothing
+	Generation  uint64       `json:"generation"`
+	Epoch       uint64       `json:"epoch"`
+	ContentHash string       `json:"content_hash"`
+	Boot        string       `json:"boot"` // random id of this process, 32 hex
+	TrustedKeys []seal.KeyID `json:"trusted_keys"`
+	Freshness   string       `json:"freshness,omitempty"` // "", "fresh", "stale"
+	Error       *AckError    `json:"error,omitempty"`
+}
+
+// AckError is the refusal that a node reports.
+type AckError struct {
+	Code    string `json:"code"` // of seal.Refusal, or compile_failed, disk_failed, boot_fell_back
+	Message string `json:"message"`
+	Version uint64 `json:"version,omitzero"` // that was refused, as its envelope claimed
+}
