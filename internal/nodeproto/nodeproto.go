@@ -3,6 +3,8 @@
 package nodeproto
 
 import (
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/guardyn-edge/guardyn/seal"
@@ -23,11 +25,16 @@ type Poll struct {
 	Nonce       string        // 16 to 64 hex characters, or empty
 	Wait        time.Duration // 0 to MaxWait, whole seconds
 	TrustedKeys []seal.KeyID
+	// Rejected is the Fingerprint of an offer that was refused before: when the answer's headers have it,
+	// the source does not read the payload.
+	Rejected string
 }
 
 // Answer is what a poll gets. Artefact is nil when the node is current (204).
 type Answer struct {
-	Artefact  *seal.Artefact
+	Artefact *seal.Artefact
+	// Skipped: the offer was the one in Poll.Rejected and its payload was left unread.
+	Skipped   bool
 	Version   uint64 // live version, 0: nothing published yet
 	Freshness string // header value, empty when no nonce was sent
 }
@@ -42,6 +49,13 @@ type Ack struct {
 	TrustedKeys []seal.KeyID `json:"trusted_keys"`
 	Freshness   string       `json:"freshness,omitempty"` // "", "fresh", "stale"
 	Error       *AckError    `json:"error,omitempty"`
+}
+
+// Fingerprint tells offers apart by everything but the payload's bytes.
+func Fingerprint(a *seal.Artefact) string {
+	return strings.Join([]string{
+		strconv.FormatUint(a.Version, 10), a.ContentHash, a.Signature, string(a.KeyID), string(a.Activation),
+	}, "|")
 }
 
 // AckError is the refusal that a node reports.
