@@ -1,0 +1,86 @@
+package pool
+
+import (
+	"hash/fnv"
+	"net"
+	"sync/atomic"
+
+	"github.com/guardyn-edge/guardyn/zone"
+)
+
+// Origin is one server of a pool. Its fields are set by Compile and never change.
+type Origin struct {
+	// Pool and Name say which origin it is.
+	Pool, Name string
+	Scheme     zone.Scheme
+	// Address is host:port, the port always written.
+	Address string
+	// HostHeader and SNI are as in zone.Origin; empty means the default that is told there.
+	HostHeader, SNI string
+	// Weight is at least 1.
+	Weight int
+
+	seed uint64
+	// state outlives this value when the next snapshot has an origin that speaks to the same server in
+	// the same way.
+	state *originState
+}
+
+// originState is what a node learns about an origin while it serves.
+type originState struct {
+	inflight atomic.Int64
+}
+
+// Begin counts a request towards o until End, which the caller must call once for each Begin.
+func (o *Origin) Begin() { o.state.inflight.Add(1) }
+
+// End is the counterpart of Begin.
+func (o *Origin) End() { o.state.inflight.Add(-1) }
+
+// Inflight is how many requests are between Begin and End, those under earlier snapshots included.
+func (o *Origin) Inflight() int64 { return o.state.inflight.Load() }
+
+// identity is what makes two origins of one pool the same server, spoken to in the same way. Weight and
+// name are not part of it.
+type identity struct {
+	pool            string
+	scheme          zone.Scheme
+	address         string
+	hostHeader, sni string
+}
+
+func (o *Origin) identity() identity {
+	return identity{o.Pool, o.Scheme, o.Address, o.HostHeader, o.SNI}
+}
+
+// newOrigin resolves the defaults of c. Its state is the caller's to give.
+func newOrigin(pool string, c zone.Origin) *Origin {
+	o := &Origin{
+		Pool: pool, Name: c.Name, Scheme: c.Scheme, Address: c.Address,
+		HostHeader: c.HostHeader, SNI: c.SNI, Weight: max(c.Weight, 1),
+	}
+	if o.Scheme == "" {
+		o.Scheme = zone.SchemeHTTP
+	}
+	if _, _, err := net.SplitHostPort(o.Address); err != nil {
+		port := "80"
+		if o.Scheme == zone.SchemeHTTPS {
+			port = "443"
+		}
+		o.Address = net.JoinHostPort(unbracket(o.Address), port)
+	}
+	h := fnv.New64a()
+	for _, s := range []string{string(o.Scheme), o.Address, o.HostHeader, o.SNI} {
+		h.Write([]byte(s))
+		h.Write([]byte{0})
+	}
+	o.seed = h.Sum64()
+	return o
+}
+
+func unbracket(host string) string {
+	if len(host) > 1 && host[0] == '[' && host[len(host)-1] == ']' {
+		return host[1 : len(host)-1]
+	}
+	return host
+}
