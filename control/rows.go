@@ -174,6 +174,8 @@ type Principal struct {
 	Role          Role // in Workspace
 	NodeID        string
 	NodeName      string
+	// From is the remote address, for the audit log; whoever received the request sets it.
+	From string
 }
 
 // Node is an edge node as the fleet knows it.
