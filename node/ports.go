@@ -1,5 +1,3 @@
-// Package node is the agent of an edge node: it polls for sealed snapshots, verifies them, keeps them on
-// disk, has the host swap to them, and reports what it serves.
 package node
 
 import (
@@ -14,12 +12,13 @@ type Source interface {
 	// Poll returns an error for anything but 204, 200 and their honest content. A *seal.Refusal means that
 	// the answer came but its envelope is malformed. It never buffers more than seal.MaxPayload+1 bytes.
 	Poll(ctx context.Context, p nodeproto.Poll) (nodeproto.Answer, error)
+	// Ack is idempotent: the same report twice is the same as once.
 	Ack(ctx context.Context, a nodeproto.Ack) error
 }
 
 // Host is what the agent installs into: the data plane.
 type Host interface {
-	// Prepare compiles v beside what is served. It changes nothing.
+	// Prepare compiles v beside what is served. It changes nothing. A panic in it counts as an error.
 	Prepare(ctx context.Context, v *seal.Verified) (Prepared, error)
 }
 

@@ -1,0 +1,136 @@
+// Package cli is the command line: it turns arguments, environment and files into calls of the control
+// plane's HTTP API, and into the processes that gdn can be.
+package cli
+
+import (
+	"context"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// Env is the world that a command runs in.
+type Env struct {
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
+	// Environ holds the variables as KEY=VALUE.
+	Environ []string
+	// StdoutIsTerminal turns colours on, StderrIsTerminal progress.
+	StdoutIsTerminal, StderrIsTerminal bool
+}
+
+// Getenv returns the last value of a variable, "" when it is not set.
+func (e Env) Getenv(name string) string {
+	value, _ := e.lookup(name)
+	return value
+}
+
+func (e Env) lookup(name string) (value string, ok bool) {
+	for _, kv := range e.Environ {
+		if k, v, found := strings.Cut(kv, "="); found && k == name {
+			value, ok = v, true
+		}
+	}
+	return value, ok
+}
+
+// Exit codes beside 0.
+const (
+	exitError = 1
+	// exitUsage is for a command line that means nothing, and for gdn plan --detailed-exitcode when
+	// there are changes.
+	exitUsage = 2
+)
+
+// Run runs one command line (without the program's name) and returns its exit code: 0, 1 for an error, 2
+// for a usage error. It returns once everything it started has stopped; cancelling ctx asks for that.
+func Run(ctx context.Context, args []string, env Env) int {
+	a := &app{Env: env}
+	root := a.root()
+	root.SetArgs(args)
+	root.SetIn(env.Stdin)
+	root.SetOut(env.Stdout)
+	root.SetErr(env.Stderr)
+	return a.report(root.ExecuteContext(ctx))
+}
+
+// app is one run of the program: its environment and the flags that every command has.
+type app struct {
+	Env
+	apiURL    string
+	tokenFile string
+	json      bool
+}
+
+func (a *app) root() *cobra.Command {
+	root := group("gdn", "Configuration plane of an edge fleet, and the fleet's node",
+		a.serveCommand(), a.edgeCommand(), a.devCommand(), a.migrateCommand(),
+		a.keysCommand(),
+		a.zoneCommand(), a.recordCommand(), a.rulesCommand(), a.listCommand(), a.poolCommand(),
+		a.balancerCommand(), a.cacheCommand(), a.tlsCommand(), a.functionCommand(), a.settingsCommand(),
+		a.planCommand(), a.applyCommand(), a.historyCommand(), a.statusCommand(),
+		a.nodeCommand(), a.workspaceCommand(), a.userCommand(), a.tokenCommand(), a.auditCommand(),
+		a.versionCommand(),
+	)
+	root.SilenceErrors = true
+	root.SilenceUsage = true
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return usagef(cmd, "%s", err)
+	})
+	flags := root.PersistentFlags()
+	flags.StringVar(&a.apiURL, "api-url", "", "control plane's `URL` (default $GUARDYN_API_URL, else "+defaultAPIURL+")")
+	flags.StringVar(&a.tokenFile, "token-file", "", "`FILE` that holds the token (default: the token in $GUARDYN_TOKEN)")
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
+		if cmd.Name() == "completion" || cmd.HasParent() && cmd.Parent().Name() == "completion" || strings.HasPrefix(cmd.Name(), "__") {
+			return nil
+		}
+		return a.checkEnviron()
+	}
+	return root
+}
+
+// group returns a command that only holds others. Called by itself, or with a name that it does not hold,
+// it is a usage error.
+func group(use, short string, commands ...*cobra.Command) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   use,
+		Short: short,
+		Args:  cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				cmd.SetOut(cmd.ErrOrStderr())
+				_ = cmd.Help()
+				return usagef(cmd, "%s needs a command", cmd.CommandPath())
+			}
+			err := usagef(cmd, "unknown command %q for %s", args[0], cmd.CommandPath())
+			if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+				err.hint = "did you mean " + cmd.CommandPath() + " " + near[0] + "?"
+			}
+			return err
+		},
+	}
+	cmd.SuggestionsMinimumDistance = 2
+	cmd.AddCommand(commands...)
+	return cmd
+}
+
+// args returns an argument check of between least and most arguments whose failure is a usage error; most
+// below 0 is no limit.
+func args(least, most int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) < least:
+			return usagef(cmd, "%s: missing argument", cmd.CommandPath())
+		case most >= 0 && len(args) > most:
+			return usagef(cmd, "%s: unexpected argument %q", cmd.CommandPath(), args[most])
+		}
+		return nil
+	}
+}
+
+// jsonFlag gives cmd the flag --json.
+func (a *app) jsonFlag(cmd *cobra.Command) *cobra.Command {
+	cmd.Flags().BoolVar(&a.json, "json", false, "print JSON")
+	return cmd
+}

@@ -1,0 +1,70 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+const defaultAPIURL = "http://127.0.0.1:8080"
+
+// The variables that gdn reads.
+const (
+	envAPIURL         = "GUARDYN_API_URL"
+	envToken          = "GUARDYN_TOKEN"
+	envNodeToken      = "GUARDYN_NODE_TOKEN"
+	envSigningKey     = "GUARDYN_CONFIG_SIGNING_KEY"
+	envPublicKeys     = "GUARDYN_CONFIG_PUBLIC_KEYS"
+	envDatabaseURL    = "GUARDYN_DATABASE_URL"
+	envAPIListen      = "GUARDYN_API_LISTEN"
+	envStateDir       = "GUARDYN_STATE_DIR"
+	envDNSListen      = "GUARDYN_DNS_LISTEN"
+	envHTTPListen     = "GUARDYN_HTTP_LISTEN"
+	envAdminListen    = "GUARDYN_ADMIN_LISTEN"
+	envEdgeAddresses  = "GUARDYN_EDGE_ADDRESSES"
+	envAllowedOrigins = "GUARDYN_ALLOWED_ORIGINS"
+)
+
+// knownEnviron is every variable with the prefix GUARDYN_ that may be set: what gdn reads, and what gdn
+// dev writes for people and scripts.
+func knownEnviron() []string {
+	known := []string{
+		envAPIURL, envToken, envNodeToken, envSigningKey, envPublicKeys, envDatabaseURL, envAPIListen,
+		envStateDir, envDNSListen, envHTTPListen, envAdminListen, envEdgeAddresses, envAllowedOrigins,
+		"GUARDYN_DEMO_ORIGIN",
+	}
+	for _, node := range []string{"GUARDYN_NODE1_", "GUARDYN_NODE2_"} {
+		known = append(known, node+"DNS", node+"HTTP", node+"ADMIN")
+	}
+	return known
+}
+
+// checkEnviron refuses a variable that nothing reads: a misspelt one would silently do nothing.
+func (a *app) checkEnviron() error {
+	known := knownEnviron()
+	var unknown []string
+	for _, kv := range a.Environ {
+		name, _, _ := strings.Cut(kv, "=")
+		if strings.HasPrefix(name, "GUARDYN_") && !strings.HasPrefix(name, "GUARDYN_TEST_") && !slices.Contains(known, name) {
+			unknown = append(unknown, name)
+		}
+	}
+	if len(unknown) == 0 {
+		return nil
+	}
+	slices.Sort(unknown)
+	slices.Sort(known)
+	return hint(fmt.Errorf("unknown environment variable %s", strings.Join(slices.Compact(unknown), ", ")),
+		"unset it, or correct its name; gdn knows %s", strings.Join(known, ", "))
+}
+
+// setting returns a flag's value when it was given, else the variable's, else fallback.
+func (a *app) setting(flag, variable, fallback string) string {
+	if flag != "" {
+		return flag
+	}
+	if v := a.Getenv(variable); v != "" {
+		return v
+	}
+	return fallback
+}

@@ -1,0 +1,109 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+
+	"github.com/spf13/cobra"
+)
+
+// usageError is a command line that means nothing.
+type usageError struct {
+	message string
+	hint    string
+}
+
+func (e *usageError) Error() string { return e.message }
+
+func usagef(cmd *cobra.Command, format string, args ...any) *usageError {
+	return &usageError{
+		message: fmt.Sprintf(format, args...),
+		hint:    "usage: " + cmd.UseLine() + "; " + cmd.CommandPath() + " --help tells more",
+	}
+}
+
+// hinted is an error with what to do next.
+type hinted struct {
+	error
+	hint string
+}
+
+func (e *hinted) Unwrap() error { return e.error }
+
+func hint(err error, format string, args ...any) error {
+	return &hinted{error: err, hint: fmt.Sprintf(format, args...)}
+}
+
+// exitCode ends the run with a code and no message: what there was to say is said.
+type exitCode int
+
+func (e exitCode) Error() string { return fmt.Sprintf("exit %d", int(e)) }
+
+// lineErrors are the bad lines of one file, each printed on a line of its own.
+type lineErrors struct {
+	summary string
+	lines   []string
+	hint    string
+}
+
+func (e *lineErrors) Error() string { return e.summary }
+
+// report prints err with its hint and returns the exit code that it means.
+func (a *app) report(err error) int {
+	if err == nil {
+		return 0
+	}
+	var code exitCode
+	if errors.As(err, &code) {
+		return int(code)
+	}
+	var lines *lineErrors
+	if errors.As(err, &lines) {
+		for _, line := range lines.lines {
+			fmt.Fprintln(a.Stderr, inert(line))
+		}
+	}
+	message := err.Error()
+	text, next := a.explain(err)
+	if text != "" {
+		message = text
+	}
+	fmt.Fprintln(a.Stderr, "error: "+inertLines(message))
+	if next != "" {
+		fmt.Fprintln(a.Stderr, "hint: "+inertLines(next))
+	}
+	var usage *usageError
+	if errors.As(err, &usage) {
+		return exitUsage
+	}
+	return exitError
+}
+
+// explain finds the hint of an error and, where its own words are not for people, better ones.
+func (a *app) explain(err error) (message, next string) {
+	var usage *usageError
+	var withHint *hinted
+	var lines *lineErrors
+	var network *url.Error
+	var op *net.OpError
+	switch {
+	case errors.As(err, &usage):
+		return "", usage.hint
+	case errors.As(err, &withHint):
+		return "", withHint.hint
+	case errors.As(err, &lines):
+		return "", lines.hint
+	case errors.Is(err, context.Canceled):
+		return "interrupted", ""
+	}
+	if message, next := explainAPI(err); message != "" || next != "" {
+		return message, next
+	}
+	if errors.As(err, &network) || errors.As(err, &op) {
+		return "", "is the control plane running there? Start one with gdn serve (or gdn dev), or set GUARDYN_API_URL"
+	}
+	return "", ""
+}

@@ -1,0 +1,308 @@
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"go.yaml.in/yaml/v3"
+)
+
+// maxYAML bounds a file of rules, lists or other objects, in bytes; maxYAMLDepth its nesting.
+const (
+	maxYAML      = 16 << 20
+	maxYAMLDepth = 64
+)
+
+// readFile reads a file of at most limit bytes; "-" is standard input. name is what errors call it.
+func (a *app) readFile(path string, limit int64) (data []byte, name string, err error) {
+	r, name := a.Stdin, "standard input"
+	if path != "-" {
+		f, err := os.Open(path)
+		if err != nil {
+			return nil, path, err
+		}
+		defer f.Close()
+		r, name = f, path
+	}
+	data, err = io.ReadAll(io.LimitReader(r, limit+1))
+	if err != nil {
+		return nil, name, fmt.Errorf("%s: %w", name, err)
+	}
+	if int64(len(data)) > limit {
+		return nil, name, fmt.Errorf("%s: larger than %d MiB, the most that is read", name, limit>>20)
+	}
+	return data, name, nil
+}
+
+// readYAML reads one YAML document strictly into v: unknown and repeated members, aliases, tags and a
+// second document are errors that name the line.
+func (a *app) readYAML(path string, v any) error {
+	data, name, err := a.readFile(path, maxYAML)
+	if err != nil {
+		return err
+	}
+	return decodeYAML(data, name, v)
+}
+
+func decodeYAML(data []byte, name string, v any) error {
+	decoder := yaml.NewDecoder(bytes.NewReader(data))
+	var document yaml.Node
+	switch err := decoder.Decode(&document); {
+	case errors.Is(err, io.EOF):
+		return fmt.Errorf("%s: the file is empty", name)
+	case err != nil:
+		return fmt.Errorf("%s: %s", name, strings.TrimPrefix(err.Error(), "yaml: "))
+	}
+	var second yaml.Node
+	switch err := decoder.Decode(&second); {
+	case err == nil:
+		return fmt.Errorf("%s:%d: a second document; put one in each file", name, second.Line)
+	case !errors.Is(err, io.EOF):
+		return fmt.Errorf("%s: %s", name, strings.TrimPrefix(err.Error(), "yaml: "))
+	}
+	conv := &yamlReader{lines: map[jsontext.Pointer]int{}}
+	conv.encoder = jsontext.NewEncoder(&conv.text)
+	conv.value(document.Content[0], "", 0)
+	if len(conv.problems) > 0 {
+		return &lineErrors{
+			summary: fmt.Sprintf("%s: %s", name, count(len(conv.problems), "problem")),
+			lines:   prefixLines(name, conv.problems),
+		}
+	}
+	err := json.Unmarshal(conv.text.Bytes(), v, json.RejectUnknownMembers(true))
+	if err == nil {
+		return nil
+	}
+	var semantic *json.SemanticError
+	if !errors.As(err, &semantic) {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return fmt.Errorf("%s:%d: %s", name, conv.line(semantic.JSONPointer), semanticMessage(semantic))
+}
+
+// semanticMessage says in the words of a YAML file why a member was not taken.
+func semanticMessage(err *json.SemanticError) string {
+	member := strings.TrimPrefix(strings.ReplaceAll(string(err.JSONPointer), "/", "."), ".")
+	switch {
+	case errors.Is(err, json.ErrUnknownName):
+		return fmt.Sprintf("unknown member %q", member)
+	case err.Err != nil:
+		if member == "" {
+			return err.Err.Error()
+		}
+		return member + ": " + err.Err.Error()
+	case member == "":
+		return "the file must hold members, as NAME: VALUE"
+	default:
+		return fmt.Sprintf("%s: a %s does not belong here", member, kindName(err.JSONKind))
+	}
+}
+
+func kindName(k jsontext.Kind) string {
+	switch k {
+	case '{':
+		return "mapping"
+	case '[':
+		return "sequence"
+	case '0':
+		return "number"
+	case 't', 'f':
+		return "boolean"
+	case 'n':
+		return "null"
+	default:
+		return "string"
+	}
+}
+
+type lineProblem struct {
+	line    int
+	message string
+}
+
+func prefixLines(name string, problems []lineProblem) []string {
+	lines := make([]string, len(problems))
+	for i, p := range problems {
+		lines[i] = fmt.Sprintf("%s:%d: %s", name, p.line, p.message)
+	}
+	return lines
+}
+
+// count prints a number with its noun.
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// yamlReader turns a YAML tree into JSON text and remembers the line of every value.
+type yamlReader struct {
+	text     bytes.Buffer
+	encoder  *jsontext.Encoder
+	lines    map[jsontext.Pointer]int
+	problems []lineProblem
+}
+
+// line finds the line of a value, or of the nearest one around it.
+func (y *yamlReader) line(p jsontext.Pointer) int {
+	for {
+		if line, ok := y.lines[p]; ok {
+			return line
+		}
+		if p == "" {
+			return 1
+		}
+		p = p.Parent()
+	}
+}
+
+func (y *yamlReader) problem(n *yaml.Node, format string, args ...any) {
+	y.problems = append(y.problems, lineProblem{n.Line, fmt.Sprintf(format, args...)})
+	y.token(jsontext.Null)
+}
+
+// token writes; after a problem what was written no longer matters, so its error does not either.
+func (y *yamlReader) token(t jsontext.Token) {
+	if err := y.encoder.WriteToken(t); err != nil && len(y.problems) == 0 {
+		y.problems = append(y.problems, lineProblem{1, err.Error()})
+	}
+}
+
+func (y *yamlReader) value(n *yaml.Node, at jsontext.Pointer, depth int) {
+	if _, seen := y.lines[at]; !seen {
+		y.lines[at] = n.Line
+	}
+	switch {
+	case depth > maxYAMLDepth:
+		y.problem(n, "nested deeper than %d levels", maxYAMLDepth)
+	case n.Kind == yaml.AliasNode || n.Anchor != "":
+		y.problem(n, "anchors and aliases are not read; write the value out")
+	case n.Style&yaml.TaggedStyle != 0:
+		y.problem(n, "tags are not read (%s)", n.Tag)
+	case n.Kind == yaml.MappingNode:
+		y.mapping(n, at, depth)
+	case n.Kind == yaml.SequenceNode:
+		y.token(jsontext.BeginArray)
+		for i, item := range n.Content {
+			y.value(item, at.AppendToken(fmt.Sprint(i)), depth+1)
+		}
+		y.token(jsontext.EndArray)
+	default:
+		y.scalar(n)
+	}
+}
+
+func (y *yamlReader) mapping(n *yaml.Node, at jsontext.Pointer, depth int) {
+	y.token(jsontext.BeginObject)
+	first := map[string]int{}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, value := n.Content[i], n.Content[i+1]
+		line, repeated := first[key.Value]
+		switch {
+		case key.Kind != yaml.ScalarNode || key.ShortTag() == "!!merge" || key.Anchor != "":
+			y.problems = append(y.problems, lineProblem{key.Line, "a member's name must be plain text"})
+			continue
+		case repeated:
+			y.problems = append(y.problems, lineProblem{key.Line, fmt.Sprintf("%q stands already on line %d", key.Value, line)})
+			continue
+		}
+		first[key.Value] = key.Line
+		child := at.AppendToken(key.Value)
+		y.lines[child] = key.Line
+		y.token(jsontext.String(key.Value))
+		y.value(value, child, depth+1)
+	}
+	y.token(jsontext.EndObject)
+}
+
+func (y *yamlReader) scalar(n *yaml.Node) {
+	switch n.ShortTag() {
+	case "!!null":
+		y.token(jsontext.Null)
+	case "!!bool":
+		var b bool
+		if err := n.Decode(&b); err != nil {
+			y.problem(n, "%q is not true or false", n.Value)
+			return
+		}
+		y.token(jsontext.Bool(b))
+	case "!!int":
+		var i int64
+		if err := n.Decode(&i); err != nil {
+			y.problem(n, "%s is not a whole number that fits", n.Value)
+			return
+		}
+		y.token(jsontext.Int(i))
+	case "!!float":
+		y.problem(n, "%s: fractions are not used; write text in quotes", n.Value)
+	case "!!binary":
+		y.problem(n, "binary values are not read")
+	default: // strings, and what YAML 1.1 takes for a date
+		y.token(jsontext.String(n.Value))
+	}
+}
+
+// printYAML prints v, by its JSON members and in their order, as YAML that readYAML reads back.
+func (a *app) printYAML(v any) error {
+	text, err := json.Marshal(v, json.Deterministic(true))
+	if err != nil {
+		return fmt.Errorf("print YAML: %w", err)
+	}
+	node, err := yamlNode(jsontext.NewDecoder(bytes.NewReader(text)))
+	if err != nil {
+		return fmt.Errorf("print YAML: %w", err)
+	}
+	var out bytes.Buffer
+	encoder := yaml.NewEncoder(&out)
+	encoder.SetIndent(2)
+	if err := encoder.Encode(node); err != nil {
+		return fmt.Errorf("print YAML: %w", err)
+	}
+	_, err = io.WriteString(a.Stdout, inertLines(out.String()))
+	return err
+}
+
+func yamlNode(d *jsontext.Decoder) (*yaml.Node, error) {
+	token, err := d.ReadToken()
+	if err != nil {
+		return nil, err
+	}
+	switch kind := token.Kind(); kind {
+	case '{', '[':
+		node := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
+		if kind == '[' {
+			node = &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq"}
+		}
+		for d.PeekKind() != '}' && d.PeekKind() != ']' {
+			child, err := yamlNode(d)
+			if err != nil {
+				return nil, err
+			}
+			node.Content = append(node.Content, child)
+		}
+		if len(node.Content) == 0 {
+			node.Style = yaml.FlowStyle
+		}
+		_, err := d.ReadToken()
+		return node, err
+	case '"':
+		node := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: token.String()}
+		if strings.IndexFunc(node.Value, func(r rune) bool { return r != '\n' && live(r) }) >= 0 {
+			node.Style = yaml.DoubleQuotedStyle
+		}
+		return node, nil
+	case '0':
+		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!int", Value: token.String()}, nil
+	case 't', 'f':
+		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!bool", Value: token.String()}, nil
+	default:
+		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!null", Value: "null"}, nil
+	}
+}

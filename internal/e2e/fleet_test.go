@@ -1,0 +1,337 @@
+package e2e_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/guardyn-edge/guardyn/seal"
+)
+
+// gdn is the binary under test, built once from this tree.
+var gdn string
+
+func TestMain(m *testing.M) {
+	os.Exit(func() int {
+		dir, err := os.MkdirTemp("", "guardyn-e2e-")
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		defer os.RemoveAll(dir)
+		gdn = filepath.Join(dir, "gdn")
+		build := exec.Command("go", "build", "-o", gdn, "github.com/guardyn-edge/guardyn/cmd/gdn")
+		build.Stdout, build.Stderr = os.Stderr, os.Stderr
+		if err := build.Run(); err != nil {
+			fmt.Fprintln(os.Stderr, "build gdn:", err)
+			return 1
+		}
+		return m.Run()
+	}())
+}
+
+// process is a gdn that runs in the background.
+type process struct {
+	t      *testing.T
+	name   string
+	cmd    *exec.Cmd
+	output *lines
+	ended  chan struct{}
+}
+
+// lines keeps what a process printed, for the log of a test that fails.
+type lines struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.buf.Len() < 1<<20 {
+		l.buf.Write(p)
+	}
+	return len(p), nil
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.String()
+}
+
+func startProcess(t *testing.T, name string, env []string, args ...string) *process {
+	t.Helper()
+	p := &process{t: t, name: name, output: &lines{}, ended: make(chan struct{})}
+	p.cmd = exec.Command(gdn, args...)
+	p.cmd.Env = append(cleanEnviron(), env...)
+	p.cmd.Stdout, p.cmd.Stderr = p.output, p.output
+	// A process must not outlive the test binary, however that one ends.
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() { defer close(p.ended); _ = p.cmd.Wait() }()
+	t.Cleanup(func() {
+		p.kill()
+		if t.Failed() {
+			t.Logf("--- output of %s\n%s", name, p.output)
+		}
+	})
+	return p
+}
+
+// kill ends the process as a power cut would.
+func (p *process) kill() {
+	_ = p.cmd.Process.Kill()
+	<-p.ended
+}
+
+// cleanEnviron is this process's environment without Guardyn's own variables.
+func cleanEnviron() []string {
+	var env []string
+	for _, kv := range os.Environ() {
+		if !strings.HasPrefix(kv, "GUARDYN_") {
+			env = append(env, kv)
+		}
+	}
+	return env
+}
+
+// fleet is one control plane on a database of its own, and edge nodes, all real processes.
+type fleet struct {
+	t        *testing.T
+	dir      string
+	database string
+	key      seal.SigningKey
+	apiAddr  string
+	token    string // of an operator in the workspace
+	control  *process
+	nodes    []*edgeNode
+	origin   string // host:port of the demo origin
+}
+
+type edgeNode struct {
+	f                *fleet
+	name, token, dir string
+	dns, http, admin string
+	*process
+}
+
+// newFleet starts a control plane and n nodes. database is empty for SQLite.
+func newFleet(t *testing.T, database string, n int) *fleet {
+	t.Helper()
+	key, err := seal.GenerateSigningKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &fleet{t: t, dir: t.TempDir(), database: database, key: key, apiAddr: freeAddr(t), origin: startOrigin(t)}
+	if f.database == "" {
+		f.database = "sqlite:" + filepath.Join(f.dir, "guardyn.db")
+	}
+	out := f.run([]string{"GUARDYN_DATABASE_URL=" + f.database}, "migrate", "--bootstrap-operator", "op@example.com", "--workspace", "Amthal Group", "--json")
+	var boot struct {
+		Token string `json:"token"`
+	}
+	if err := json.Unmarshal([]byte(out), &boot); err != nil || boot.Token == "" {
+		t.Fatalf("migrate printed no token: %v\n%s", err, out)
+	}
+	f.token = boot.Token
+	f.startControl()
+	for i := range n {
+		name := fmt.Sprintf("edge-%d", i+1)
+		var added struct {
+			Token string `json:"token"`
+		}
+		if err := json.Unmarshal([]byte(f.gdn("node", "add", name, "--json")), &added); err != nil || added.Token == "" {
+			t.Fatalf("node add gave no token: %v", err)
+		}
+		node := &edgeNode{
+			f: f, name: name, token: added.Token, dir: filepath.Join(f.dir, name),
+			dns: freeAddr(t), http: freeAddr(t), admin: freeAddr(t),
+		}
+		node.start()
+		f.nodes = append(f.nodes, node)
+	}
+	return f
+}
+
+func (f *fleet) startControl() {
+	f.t.Helper()
+	f.control = startProcess(f.t, "control plane", []string{
+		"GUARDYN_DATABASE_URL=" + f.database, "GUARDYN_CONFIG_SIGNING_KEY=" + f.key.SecretHex(),
+		"GUARDYN_LISTEN=" + f.apiAddr, "GUARDYN_ALLOWED_ORIGINS=127.0.0.0/8",
+	}, "serve")
+	f.await("control plane ready", func() error { return httpOK("http://" + f.apiAddr + "/readyz") })
+}
+
+func (n *edgeNode) start() {
+	n.f.t.Helper()
+	n.process = startProcess(n.f.t, n.name, []string{
+		"GUARDYN_API_URL=http://" + n.f.apiAddr, "GUARDYN_NODE_TOKEN=" + n.token,
+		"GUARDYN_CONFIG_PUBLIC_KEYS=" + n.f.key.Public().String(), "GUARDYN_STATE_DIR=" + n.dir,
+		"GUARDYN_DNS_LISTEN=" + n.dns, "GUARDYN_HTTP_LISTEN=" + n.http, "GUARDYN_ADMIN_LISTEN=" + n.admin,
+		"GUARDYN_EDGE_ADDRESSES=192.0.2.53,2001:db8::53", "GUARDYN_ALLOWED_ORIGINS=127.0.0.0/8",
+		"GUARDYN_RATE_LIMIT_EXEMPT=127.0.0.0/8",
+	}, "edge")
+	n.f.await(n.name+" alive", func() error { return httpOK("http://" + n.admin + "/healthz") })
+}
+
+// gdn runs a command as the operator and fails the test when it fails. It returns standard output.
+func (f *fleet) gdn(args ...string) string {
+	f.t.Helper()
+	return f.run([]string{"GUARDYN_API_URL=http://" + f.apiAddr, "GUARDYN_TOKEN=" + f.token}, args...)
+}
+
+// gdnFails runs a command that must fail with exit code 1 and returns what it printed, both streams.
+func (f *fleet) gdnFails(args ...string) string {
+	f.t.Helper()
+	cmd := exec.Command(gdn, args...)
+	cmd.Env = append(cleanEnviron(), "GUARDYN_API_URL=http://"+f.apiAddr, "GUARDYN_TOKEN="+f.token)
+	out, err := cmd.CombinedOutput()
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() != 1 {
+		f.t.Fatalf("gdn %s: %v, want exit code 1\n%s", strings.Join(args, " "), err, out)
+	}
+	return string(out)
+}
+
+func (f *fleet) run(env []string, args ...string) string {
+	f.t.Helper()
+	cmd := exec.Command(gdn, args...)
+	cmd.Env = append(cleanEnviron(), env...)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		f.t.Fatalf("gdn %s: %v\n%s%s", strings.Join(args, " "), err, out, &stderr)
+	}
+	return string(out)
+}
+
+// file writes a file for a command to read.
+func (f *fleet) file(name, content string) string {
+	f.t.Helper()
+	path := filepath.Join(f.dir, name)
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		f.t.Fatal(err)
+	}
+	return path
+}
+
+// await tries until ok returns nil; each try is a question to a real process, whose answer is the event.
+func (f *fleet) await(what string, ok func() error) {
+	f.t.Helper()
+	ctx, cancel := context.WithTimeout(f.t.Context(), 60*time.Second)
+	defer cancel()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := ok()
+		if err == nil {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			f.t.Fatalf("%s: still not after a minute: %v", what, err)
+		}
+	}
+}
+
+// serving waits until every node acknowledged that it serves version.
+func (f *fleet) serving(version uint64) {
+	f.t.Helper()
+	f.await(fmt.Sprintf("all nodes on version %d", version), func() error {
+		for _, n := range f.nodes {
+			v, err := n.version()
+			if err != nil {
+				return err
+			}
+			if v != version {
+				return fmt.Errorf("%s serves version %d", n.name, v)
+			}
+		}
+		return nil
+	})
+}
+
+// version asks the node's admin address what it serves.
+func (n *edgeNode) version() (uint64, error) {
+	resp, err := http.Get("http://" + n.admin + "/deephealth")
+	if err != nil {
+		return 0, err
+	}
+	defer resp.Body.Close()
+	var h struct {
+		Version uint64 `json:"version"`
+	}
+	err = json.NewDecoder(resp.Body).Decode(&h)
+	return h.Version, err
+}
+
+func httpOK(url string) error {
+	resp, err := http.Get(url)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		body, _ := io.ReadAll(io.LimitReader(resp.Body, 1000))
+		return fmt.Errorf("%s: %s %s", url, resp.Status, body)
+	}
+	return nil
+}
+
+// freeAddr returns a loopback address whose port nothing listens on now, by TCP or UDP. A port that must
+// stay the same over restarts cannot be left to the kernel.
+func freeAddr(t *testing.T) string {
+	t.Helper()
+	for range 50 {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		u, err := net.ListenPacket("udp", l.Addr().String())
+		_ = l.Close()
+		if err == nil {
+			_ = u.Close()
+			return l.Addr().String()
+		}
+	}
+	t.Fatal("no port that is free for both TCP and UDP")
+	return ""
+}
+
+// startOrigin serves a page that says what reached it.
+func startOrigin(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := &http.Server{
+		ReadHeaderTimeout: 10 * time.Second,
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("x-seen-mark", r.Header.Get("x-mark"))
+			fmt.Fprintf(w, "origin %s %s\n", r.Host, r.URL.RequestURI())
+		}),
+	}
+	done := make(chan struct{})
+	go func() { defer close(done); _ = srv.Serve(l) }()
+	t.Cleanup(func() { _ = srv.Close(); <-done })
+	return l.Addr().String()
+}

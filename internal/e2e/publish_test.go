@@ -1,0 +1,278 @@
+package e2e_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/miekg/dns"
+
+	"github.com/guardyn-edge/guardyn/api"
+	"github.com/guardyn-edge/guardyn/zone"
+)
+
+// marked is a configuration in which everything that one answer can show carries the same mark: two
+// records of one RRset, a chain over two zones, and three places that a proxied answer passes.
+type marked struct {
+	f *fleet
+	c *api.Client
+}
+
+func newMarked(f *fleet) *marked {
+	f.t.Helper()
+	c, err := api.NewClient("http://"+f.apiAddr, f.token, nil)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.gdn("zone", "create", "one.test")
+	f.gdn("zone", "create", "two.test")
+	f.gdn("settings", "set", "one.test", "version_header=true")
+	f.gdn("pool", "set", "one.test", "default", f.file("pool.yaml", "origins:\n  - {name: demo, address: \""+f.origin+"\"}\n"))
+	return &marked{f, c}
+}
+
+// publish writes mark k everywhere and applies. It returns the version.
+func (m *marked) publish(ctx context.Context, k int) (uint64, error) {
+	one := fmt.Sprintf(`$TTL 60
+@ SOA ns1 hostmaster 1 7200 3600 1209600 300
+@ NS ns1
+ns1 A 192.0.2.53
+@ TXT "mark=%[1]d first"
+@ TXT "mark=%[1]d second"
+alias CNAME c%[1]d.two.test.
+www A 127.0.0.1 ; proxied
+`, k)
+	two := fmt.Sprintf("$TTL 60\nc%[1]d TXT \"mark=%[1]d\"\n", k)
+	for name, file := range map[string]string{"one.test": one, "two.test": two} {
+		if _, err := m.c.ImportZone(ctx, name, strings.NewReader(file), api.ImportOptions{Replace: true}); err != nil {
+			return 0, fmt.Errorf("import %s: %w", name, err)
+		}
+	}
+	for _, phase := range []string{"transform_request", "transform_response"} {
+		rules := api.Ruleset{Rules: []zone.Rule{{
+			Expression: "true", Action: zone.ActionSetHeader,
+			Parameters: zone.Parameters{Name: "x-mark", Value: fmt.Sprint(k)},
+		}}}
+		if _, _, err := m.c.PutRuleset(ctx, "one.test", phase, rules, api.WriteOptions{}); err != nil {
+			return 0, fmt.Errorf("put %s: %w", phase, err)
+		}
+	}
+	res, err := m.c.Apply(ctx, api.ApplyRequest{Message: fmt.Sprintf("mark %d", k), AcceptDisruption: true})
+	if err != nil {
+		return 0, fmt.Errorf("apply: %w", err)
+	}
+	return res.Version, nil
+}
+
+// askMark asks a node by DNS and returns the mark, or an error for anything but a whole answer of one
+// version.
+func askMark(c *dns.Client, server string, q dns.Question) (string, error) {
+	msg := new(dns.Msg)
+	msg.SetQuestion(q.Name, q.Qtype)
+	in, _, err := c.Exchange(msg, server)
+	if err != nil {
+		return "", err
+	}
+	if in.Rcode != dns.RcodeSuccess || !in.Authoritative || len(in.Answer) != 2 {
+		return "", fmt.Errorf("answer is not whole: %s", in)
+	}
+	var marks []string
+	for _, rr := range in.Answer {
+		switch rr := rr.(type) {
+		case *dns.TXT:
+			mark, _, _ := strings.Cut(strings.TrimPrefix(strings.Join(rr.Txt, ""), "mark="), " ")
+			marks = append(marks, mark)
+		case *dns.CNAME:
+			marks = append(marks, strings.TrimSuffix(strings.TrimPrefix(rr.Target, "c"), ".two.test."))
+		default:
+			return "", fmt.Errorf("unexpected record %s", rr)
+		}
+	}
+	if marks[0] != marks[1] || marks[0] == "" {
+		return "", fmt.Errorf("one answer of two versions: %s", in)
+	}
+	return marks[0], nil
+}
+
+// askPage fetches the proxied page and checks that every part of the answer is of one version.
+func askPage(c *http.Client, addr string) (mark string, err error) {
+	req, err := http.NewRequest(http.MethodGet, "http://"+addr+"/page?x=1", nil)
+	if err != nil {
+		return "", err
+	}
+	req.Host = "www.one.test"
+	resp, err := c.Do(req)
+	if err != nil {
+		return "", err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return "", err
+	}
+	if resp.StatusCode != http.StatusOK || string(body) != "origin www.one.test /page?x=1\n" {
+		return "", fmt.Errorf("answer is not whole: %s %q", resp.Status, body)
+	}
+	mark = resp.Header.Get("x-mark")
+	if seen := resp.Header.Get("x-seen-mark"); mark == "" || seen != mark {
+		return "", fmt.Errorf("one answer of two versions: request rules marked %q, response rules %q", seen, mark)
+	}
+	if resp.Header.Get("x-guardyn-version") == "" {
+		return "", fmt.Errorf("answer does not name its version")
+	}
+	return mark, nil
+}
+
+// TestAppliesUnderLoad publishes a hundred small changes while clients hammer both nodes over DNS (UDP and
+// TCP) and HTTP: no request fails and every answer is wholly of one version.
+func TestAppliesUnderLoad(t *testing.T) {
+	const applies = 100
+	f := newFleet(t, "", 2)
+	m := newMarked(f)
+	first, err := m.publish(t.Context(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.serving(first)
+
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	var clients sync.WaitGroup
+	var failures atomic.Int64
+	fail := func(what, server string, err error) {
+		if failures.Add(1) <= 10 {
+			t.Errorf("%s at %s: %v", what, server, err)
+		}
+	}
+	var answers [3]atomic.Int64
+	marks := make([]sync.Map, 3)
+	hammer := func(kind int, what, server string, ask func() (string, error)) {
+		clients.Go(func() {
+			for ctx.Err() == nil {
+				mark, err := ask()
+				if err != nil {
+					fail(what, server, err)
+					continue
+				}
+				answers[kind].Add(1)
+				marks[kind].Store(mark, true)
+			}
+		})
+	}
+	questions := []dns.Question{
+		{Name: "one.test.", Qtype: dns.TypeTXT},
+		{Name: "alias.one.test.", Qtype: dns.TypeTXT},
+	}
+	for _, n := range f.nodes {
+		for _, q := range questions {
+			hammer(0, "DNS over UDP, "+q.Name, n.dns, func() (string, error) {
+				return askMark(&dns.Client{Net: "udp", Timeout: 10 * time.Second}, n.dns, q)
+			})
+		}
+		hammer(1, "DNS over TCP", n.dns, func() (string, error) {
+			return askMark(&dns.Client{Net: "tcp", Timeout: 10 * time.Second}, n.dns, questions[0])
+		})
+		for range 2 {
+			client := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{}}
+			t.Cleanup(client.CloseIdleConnections)
+			hammer(2, "HTTP", n.http, func() (string, error) { return askPage(client, n.http) })
+		}
+	}
+	last := first
+	for k := 1; k <= applies && failures.Load() == 0; k++ {
+		if last, err = m.publish(ctx, k); err != nil {
+			t.Error(err)
+			break
+		}
+	}
+	f.serving(last)
+	stop()
+	clients.Wait()
+	if n := failures.Load(); n > 0 {
+		t.Fatalf("%d requests failed", n)
+	}
+	for kind, what := range []string{"DNS over UDP", "DNS over TCP", "HTTP"} {
+		seen := 0
+		marks[kind].Range(func(any, any) bool { seen++; return true })
+		t.Logf("%s: %d answers, of %d versions", what, answers[kind].Load(), seen)
+		// A test whose clients saw only a version or two would prove nothing.
+		if seen < applies/4 {
+			t.Errorf("%s: clients saw %d of %d versions", what, seen, applies+1)
+		}
+	}
+}
+
+// TestControlPlaneAway kills the control plane: nodes answer; a node killed and started without it answers
+// from its disk; once the control plane is back, one apply reaches both.
+func TestControlPlaneAway(t *testing.T) {
+	f := newFleet(t, "", 2)
+	m := newMarked(f)
+	version, err := m.publish(t.Context(), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.serving(version)
+
+	f.control.kill()
+	f.answers("1")
+	f.nodes[1].kill()
+	f.nodes[1].start()
+	f.await("node back from its disk", func() error {
+		_, err := askPage(http.DefaultClient, f.nodes[1].http)
+		return err
+	})
+	f.answers("1")
+
+	f.startControl()
+	if version, err = m.publish(t.Context(), 2); err != nil {
+		t.Fatal(err)
+	}
+	f.serving(version)
+	f.answers("2")
+	if out := f.gdn("node", "list"); !strings.Contains(out, "edge-1") || !strings.Contains(out, "edge-2") {
+		t.Errorf("node list:\n%s", out)
+	}
+}
+
+// answers checks that every node answers by DNS and HTTP with mark.
+func (f *fleet) answers(mark string) {
+	f.t.Helper()
+	for _, n := range f.nodes {
+		for _, network := range []string{"udp", "tcp"} {
+			got, err := askMark(&dns.Client{Net: network}, n.dns, dns.Question{Name: "alias.one.test.", Qtype: dns.TypeTXT})
+			if err != nil || got != mark {
+				f.t.Errorf("%s over %s: mark %q, %v; want %q", n.name, network, got, err, mark)
+			}
+		}
+		if got, err := askPage(http.DefaultClient, n.http); err != nil || got != mark {
+			f.t.Errorf("%s over HTTP: mark %q, %v; want %q", n.name, got, err, mark)
+		}
+	}
+}
+
+// TestSecondNodeOnOneDirectory proves that two processes never share a state directory.
+func TestSecondNodeOnOneDirectory(t *testing.T) {
+	f := newFleet(t, "", 1)
+	n := f.nodes[0]
+	second := startProcess(t, "second node", []string{
+		"GUARDYN_API_URL=http://" + f.apiAddr, "GUARDYN_NODE_TOKEN=" + n.token,
+		"GUARDYN_CONFIG_PUBLIC_KEYS=" + f.key.Public().String(), "GUARDYN_STATE_DIR=" + n.dir,
+		"GUARDYN_DNS_LISTEN=127.0.0.1:0", "GUARDYN_HTTP_LISTEN=127.0.0.1:0", "GUARDYN_ADMIN_LISTEN=127.0.0.1:0",
+	}, "edge")
+	<-second.ended
+	if code := second.cmd.ProcessState.ExitCode(); code != 1 || !strings.Contains(second.output.String(), "in use by another process") {
+		t.Errorf("exit code %d:\n%s", code, second.output)
+	}
+	if c, err := net.Dial("tcp", n.http); err != nil {
+		t.Errorf("the first node is gone: %v", err)
+	} else {
+		_ = c.Close()
+	}
+}

@@ -1,0 +1,194 @@
+// Package node is the agent of an edge node: it polls for sealed snapshots, verifies them, keeps them on
+// disk, has the host swap to them, and reports what it serves.
+package node
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	mrand "math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/guardyn-edge/guardyn/internal/durable"
+	"github.com/guardyn-edge/guardyn/internal/nodeproto"
+	"github.com/guardyn-edge/guardyn/seal"
+)
+
+// Config is what an agent needs. Source, Host, Keys and Dir must be set.
+type Config struct {
+	Source Source
+	Host   Host
+	Keys   seal.TrustedKeys
+	// Dir is the node's state directory, held for the agent until its Close. The caller opens it.
+	Dir *durable.Dir
+	// Interval between polls, default nodeproto.DefaultInterval. It is also where back-off starts.
+	Interval time.Duration
+	// Wait asks the control plane to hold a poll until something changes, at most nodeproto.MaxWait; 0 turns
+	// long polling off.
+	Wait   time.Duration
+	Logger *slog.Logger
+	// Jitter returns a number in [0, 1); nil uses the runtime's generator.
+	Jitter func() float64
+	// Now is the clock, default time.Now.
+	Now func() time.Time
+}
+
+// Agent is one node's agent. Its methods are safe for concurrent use, except that Boot comes before Run
+// and Run is called once.
+type Agent struct {
+	cfg  Config
+	log  *slog.Logger
+	boot string
+
+	// Owned by the goroutine in Boot or Run.
+	state    state
+	served   *seal.Verified
+	rejected string // Fingerprint of the offer that was refused last
+	pending  *nodeproto.Ack
+	fresh    freshness
+
+	mu     sync.Mutex
+	status Status
+}
+
+// Status is what an agent says of itself.
+type Status struct {
+	Version     uint64 // served, 0: nothing
+	Generation  uint64
+	Epoch       uint64
+	ContentHash string
+	LastPoll    time.Time // that was answered
+	Failures    int       // polls that failed since
+	Stale       bool      // no fresh answer for three freshness intervals
+	LastError   *nodeproto.AckError
+}
+
+// New reads the state directory. It fails when the state cannot be read: starting from nothing instead
+// would forget what protects against replay.
+func New(cfg Config) (*Agent, error) {
+	if cfg.Interval == 0 {
+		cfg.Interval = nodeproto.DefaultInterval
+	}
+	if cfg.Interval < 0 || cfg.Wait < 0 || cfg.Wait > nodeproto.MaxWait {
+		return nil, fmt.Errorf("node: interval must be positive and wait between 0 and %s", nodeproto.MaxWait)
+	}
+	if cfg.Jitter == nil {
+		cfg.Jitter = mrand.Float64
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	st, err := readState(cfg.Dir)
+	if err != nil {
+		return nil, err
+	}
+	var id [16]byte
+	if _, err := rand.Read(id[:]); err != nil {
+		return nil, fmt.Errorf("node: %w", err)
+	}
+	a := &Agent{cfg: cfg, log: cfg.Logger, state: st, boot: hex.EncodeToString(id[:])}
+	a.fresh.since = cfg.Now()
+	return a, nil
+}
+
+// Status returns what the agent does now.
+func (a *Agent) Status() Status {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.status
+}
+
+func (a *Agent) update(f func(*Status)) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	f(&a.status)
+}
+
+// Boot serves what the disk holds, verified anew, without a control plane: the current slot or, when that
+// one is damaged or has crashed this node twice at load, the one before it. It reports whether
+// anything is served. An error means that the state directory cannot be written.
+func (a *Agent) Boot(ctx context.Context) (bool, error) {
+	var failed *nodeproto.AckError
+	for _, name := range []string{a.state.Current, a.state.Previous} {
+		if name == "" {
+			continue
+		}
+		err := a.bootSlot(ctx, name)
+		if err == nil {
+			if failed != nil {
+				failed.Message += "; booted " + name
+				a.log.Error("booted an older slot", "slot", name, "error", failed.Message)
+			}
+			a.report(failed)
+			return true, nil
+		}
+		var disk *diskError
+		if errors.As(err, &disk) {
+			return false, err
+		}
+		if failed == nil {
+			failed = &nodeproto.AckError{Code: "boot_fell_back", Message: err.Error()}
+		}
+		a.log.Error("slot not booted", "slot", name, "error", err)
+	}
+	if failed != nil {
+		a.report(failed)
+	}
+	return false, nil
+}
+
+func (a *Agent) bootSlot(ctx context.Context, name string) error {
+	art, err := readSlot(a.cfg.Dir, name)
+	if err != nil {
+		return err
+	}
+	v, err := seal.Open(art, a.cfg.Keys, nil)
+	if err != nil {
+		return fmt.Errorf("slot %s: %w", name, err)
+	}
+	prepared, err := a.prepare(ctx, v)
+	if err != nil {
+		return fmt.Errorf("slot %s: %w", name, err)
+	}
+	next := a.state
+	next.Loading = nil
+	if err := a.save(next); err != nil {
+		return err
+	}
+	a.swap(v, prepared)
+	return nil
+}
+
+// swap makes v what is served.
+func (a *Agent) swap(v *seal.Verified, p Prepared) {
+	p.Swap()
+	a.served = v
+	act := v.Activation()
+	a.update(func(s *Status) {
+		s.Version, s.Generation, s.Epoch, s.ContentHash = act.Version, act.Generation, act.Epoch, act.ContentHash
+		s.LastError = nil
+	})
+	a.log.Info("serving", "version", act.Version, "generation", act.Generation, "content_hash", act.ContentHash,
+		"zones", v.Snapshot().Len())
+}
+
+// diskError is a failure of the state directory, not of the artefact.
+type diskError struct{ err error }
+
+func (e *diskError) Error() string { return e.err.Error() }
+func (e *diskError) Unwrap() error { return e.err }
+
+func (a *Agent) save(s state) error {
+	if err := writeState(a.cfg.Dir, s); err != nil {
+		return &diskError{err}
+	}
+	a.state = s
+	return nil
+}

@@ -1,0 +1,127 @@
+package node
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/guardyn-edge/guardyn/internal/durable"
+	"github.com/guardyn-edge/guardyn/seal"
+)
+
+const (
+	stateFile   = "state.json"
+	stateFormat = 1
+	slotPrefix  = "slot-"
+
+	maxState    = 1 << 20
+	maxEnvelope = 64 << 10
+	// maxLoads is how often a payload may crash this node while it is loaded before it is left alone.
+	maxLoads = 2
+)
+
+// state is what a node must remember to be safe: losing it reopens replay, so it is written before each
+// swap and only ever whole.
+type state struct {
+	Format int        `json:"format"`
+	Marks  seal.Marks `json:"marks,omitempty"`
+	// Current and Previous name the slots to boot from, in this order.
+	Current  string `json:"current,omitempty"`
+	Previous string `json:"previous,omitempty"`
+	// Loading is the payload being compiled right now. It outlives the process only when the load ended it.
+	Loading *attempt `json:"loading,omitempty"`
+	// Crashed is the payload (BLAKE3 hex) that ended this node maxLoads times; it is not tried again.
+	Crashed string `json:"crashed,omitempty"`
+}
+
+// attempt counts how often loading a payload was begun.
+type attempt struct {
+	Payload string `json:"payload"`
+	Count   int    `json:"count"`
+}
+
+// slotName names the file of an activation. Two payloads never share one: a generation has one content.
+func slotName(a seal.Activation) string {
+	return fmt.Sprintf("%s%d-%d", slotPrefix, a.Epoch, a.Generation)
+}
+
+func readState(d *durable.Dir) (state, error) {
+	raw, err := d.Read(stateFile, maxState)
+	if errors.Is(err, fs.ErrNotExist) {
+		return state{Format: stateFormat, Marks: seal.Marks{}}, nil
+	}
+	if err != nil {
+		return state{}, fmt.Errorf("node state: %w", err)
+	}
+	var s state
+	if err := json.Unmarshal(raw, &s, json.RejectUnknownMembers(true)); err != nil {
+		return state{}, fmt.Errorf("node state %s/%s cannot be read: %w; a new directory starts from nothing", d.Path(), stateFile, err)
+	}
+	if s.Format != stateFormat {
+		return state{}, fmt.Errorf("node state has format %d, this build reads %d; run the newer build", s.Format, stateFormat)
+	}
+	if s.Marks == nil {
+		s.Marks = seal.Marks{}
+	}
+	return s, nil
+}
+
+func writeState(d *durable.Dir, s state) error {
+	raw, err := json.Marshal(s, json.Deterministic(true))
+	if err != nil {
+		return fmt.Errorf("node state: %w", err)
+	}
+	return d.Write(stateFile, raw)
+}
+
+// envelope is the first line of a slot file; the payload follows its newline.
+type envelope struct {
+	Version     uint64                `json:"version"`
+	ContentHash string                `json:"content_hash"`
+	Signature   string                `json:"signature"`
+	KeyID       seal.KeyID            `json:"key_id"`
+	Activation  seal.SignedActivation `json:"activation"`
+	Payload     string                `json:"payload_blake3"`
+}
+
+func writeSlot(d *durable.Dir, name string, a seal.Artefact, payload string) error {
+	head, err := json.Marshal(envelope{a.Version, a.ContentHash, a.Signature, a.KeyID, a.Activation, payload})
+	if err != nil {
+		return fmt.Errorf("slot %s: %w", name, err)
+	}
+	return d.Write(name, append(head, '\n'), a.Payload)
+}
+
+func readSlot(d *durable.Dir, name string) (seal.Artefact, error) {
+	raw, err := d.Read(name, seal.MaxPayload+maxEnvelope)
+	if err != nil {
+		return seal.Artefact{}, fmt.Errorf("slot %s: %w", name, err)
+	}
+	head, payload, ok := bytes.Cut(raw, []byte{'\n'})
+	var e envelope
+	if !ok || json.Unmarshal(head, &e, json.RejectUnknownMembers(true)) != nil {
+		return seal.Artefact{}, fmt.Errorf("slot %s: its first line is damaged", name)
+	}
+	return seal.Artefact{Sealed: seal.Sealed{
+		Payload: payload, PayloadBLAKE3: e.Payload, Version: e.Version,
+		ContentHash: e.ContentHash, Signature: e.Signature, KeyID: e.KeyID,
+	}, Activation: e.Activation}, nil
+}
+
+// sweepSlots removes the slots that the state no longer names. A slot that stays behind does no harm.
+func sweepSlots(d *durable.Dir, s state) error {
+	names, err := d.Names()
+	if err != nil {
+		return err
+	}
+	for _, n := range names {
+		if strings.HasPrefix(n, slotPrefix) && n != s.Current && n != s.Previous {
+			err = errors.Join(err, d.Remove(n))
+		}
+	}
+	return err
+}
