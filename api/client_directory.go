@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"net/http"
+	"net/url"
 
 	"github.com/guardyn-edge/guardyn/zone"
 )
@@ -53,9 +54,25 @@ func (c *Client) SetMembership(ctx context.Context, email string, m Membership) 
 	return err
 }
 
+// Memberships lists the workspaces of a user, by id, with the roles there. Operators only.
+func (c *Client) Memberships(ctx context.Context, email string, o PageOptions) (*Page[Membership], error) {
+	return get[Page[Membership]](ctx, c, path("v1", "users", email, "memberships"), o.values(nil))
+}
+
+// TokenOptions selects tokens.
+type TokenOptions struct {
+	PageOptions
+	// All is every workspace's and the nodes'. Operators only.
+	All bool
+}
+
 // Tokens lists the workspace's tokens, newest first. Admins only.
-func (c *Client) Tokens(ctx context.Context, o PageOptions) (*Page[Token], error) {
-	return get[Page[Token]](ctx, c, "/v1/tokens", o.values(nil))
+func (c *Client) Tokens(ctx context.Context, o TokenOptions) (*Page[Token], error) {
+	q := url.Values{}
+	if o.All {
+		q.Set("all", "true")
+	}
+	return get[Page[Token]](ctx, c, "/v1/tokens", o.values(q))
 }
 
 // CreateToken makes a token; its secret is in the answer and nowhere else. Admins only.

@@ -28,8 +28,8 @@ func (c *Client) Zone(ctx context.Context, zone string) (*Zone, error) {
 }
 
 // DeleteZone deletes a zone and everything in it.
-func (c *Client) DeleteZone(ctx context.Context, zone string, o WriteOptions) error {
-	return c.delete(ctx, path("v1", "zones", zone), o)
+func (c *Client) DeleteZone(ctx context.Context, zone string) error {
+	return c.delete(ctx, path("v1", "zones", zone), WriteOptions{})
 }
 
 // Records lists a zone's records by name, type and content.
@@ -49,21 +49,14 @@ func (c *Client) AddRecord(ctx context.Context, zone string, r RecordEdit) (*Rec
 	return exchange[Record](ctx, c, http.MethodPost, path("v1", "zones", zone, "records"), r)
 }
 
-// UpdateRecord replaces the record with this id. IfRevision of o is the zone's.
-func (c *Client) UpdateRecord(ctx context.Context, zone, id string, r RecordEdit, o WriteOptions) (*Record, error) {
-	out := new(Record)
-	_, err := c.do(ctx, request{
-		method: http.MethodPut, path: path("v1", "zones", zone, "records", id), body: r, header: o.header(),
-	}, out)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
+// UpdateRecord replaces the record with this id.
+func (c *Client) UpdateRecord(ctx context.Context, zone, id string, r RecordEdit) (*Record, error) {
+	return exchange[Record](ctx, c, http.MethodPut, path("v1", "zones", zone, "records", id), r)
 }
 
-// DeleteRecord deletes the record with this id. IfRevision of o is the zone's.
-func (c *Client) DeleteRecord(ctx context.Context, zone, id string, o WriteOptions) error {
-	return c.delete(ctx, path("v1", "zones", zone, "records", id), o)
+// DeleteRecord deletes the record with this id.
+func (c *Client) DeleteRecord(ctx context.Context, zone, id string) error {
+	return c.delete(ctx, path("v1", "zones", zone, "records", id), WriteOptions{})
 }
 
 // ImportZone reads a zone file (RFC 1035 §5) of at most 64 MiB into a zone. A file with bad lines changes

@@ -12,7 +12,9 @@ type Problem struct {
 	Object  string `json:"object,omitempty"` // "rule 3 of custom", "pool main"
 	Code    string `json:"code"`             // snake_case, stable
 	Message string `json:"message"`
-	Line    int    `json:"line,omitzero"` // of the body that was sent, from 1
+	// Line and Column of the body that was sent, from 1; 0 where there is none.
+	Line   int `json:"line,omitzero"`
+	Column int `json:"column,omitzero"`
 }
 
 // Error is a problem document (RFC 9457), the form of every answer that is not a success. As an error of

@@ -86,8 +86,8 @@ type Node struct {
 	Generation uint64 `json:"generation"`
 	// VersionsBehind is the newest version less the acknowledged one, nil when the node never acknowledged
 	// anything; it is not zero after a rollback. GenerationsBehind counts activations.
-	VersionsBehind    *int64              `json:"versions_behind"`
-	GenerationsBehind *int64              `json:"generations_behind"`
+	VersionsBehind    *uint64             `json:"versions_behind"`
+	GenerationsBehind *uint64             `json:"generations_behind"`
 	LastSeen          time.Time           `json:"last_seen,omitzero"`
 	AckedAt           time.Time           `json:"acked_at,omitzero"`
 	LastError         *nodeproto.AckError `json:"last_error,omitempty"`

@@ -51,12 +51,14 @@ type ImportOptions struct {
 	DryRun  bool // only tell what would be done
 }
 
-// ImportResult counts records by what the import did (or would do) with them.
+// ImportResult counts records by what the import did (or would do) with them; updated ones changed TTL or
+// the proxied flag alone. Settings tells that the file's SOA changed the zone's settings.
 type ImportResult struct {
-	Added     int `json:"added"`
-	Removed   int `json:"removed"`
-	Updated   int `json:"updated"`
-	Unchanged int `json:"unchanged"`
+	Added     int  `json:"added"`
+	Removed   int  `json:"removed"`
+	Updated   int  `json:"updated"`
+	Unchanged int  `json:"unchanged"`
+	Settings  bool `json:"settings,omitzero"`
 }
 
 // Object is a named object of a zone in a listing; Value is what GET of its path answers.
