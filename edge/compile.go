@@ -1,0 +1,156 @@
+package edge
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	"github.com/guardyn-edge/guardyn/edge/pool"
+	"github.com/guardyn-edge/guardyn/edge/rrset"
+	"github.com/guardyn-edge/guardyn/edge/rules"
+	"github.com/guardyn-edge/guardyn/snapshot"
+	"github.com/guardyn-edge/guardyn/zone"
+)
+
+// Options of Compile.
+type Options struct {
+	// ServiceAddresses are the node's own, answered for proxied names: at most MaxServiceAddresses. A family
+	// without any answers NODATA.
+	ServiceAddresses []netip.Addr
+	// Programs is where rules of different zones share compiled expressions; nil takes the old view's, or a
+	// new cache of the default size.
+	Programs *rules.Programs
+}
+
+// MaxServiceAddresses bounds Options.ServiceAddresses, so that they fit one UDP answer with room to spare.
+const MaxServiceAddresses = 16
+
+// maxErrors bounds how many zones the error of Compile names.
+const maxErrors = 20
+
+// Compile makes the view of s under an activation's generation. old is the view served now, nil for the
+// first: a zone that s shares with old's snapshot keeps its compiled zone, and the cost follows the
+// difference, not the platform. When zones do not compile the error names them and there is no view.
+func Compile(old *View, s *snapshot.Snapshot, generation uint64, o Options) (*View, error) {
+	if s == nil {
+		return nil, errors.New("compile: there is no snapshot")
+	}
+	if len(o.ServiceAddresses) > MaxServiceAddresses {
+		return nil, fmt.Errorf("compile: %d service addresses, at most %d can be answered", len(o.ServiceAddresses), MaxServiceAddresses)
+	}
+	v := &View{
+		snapshot: s, generation: generation,
+		service: rrset.PackAddresses(o.ServiceAddresses), programs: o.Programs,
+	}
+	var prev *snapshot.Snapshot
+	var before index
+	if old != nil {
+		prev, before = old.snapshot, old.index
+		if v.programs == nil {
+			v.programs = old.programs
+		}
+	}
+	if v.programs == nil {
+		v.programs = rules.NewPrograms(0)
+	}
+	delta := s.Delta(prev)
+	added, err := compileZones(&before, delta.Changed, v.programs)
+	if err != nil {
+		return nil, fmt.Errorf("compile: %w", err)
+	}
+	var removed []*Zone
+	remove := func(z *zone.Zone) {
+		if old := before.of(z); old != nil && old.Config.ID == z.ID {
+			removed = append(removed, old)
+		}
+	}
+	for _, z := range delta.Removed {
+		remove(z)
+	}
+	if prev != nil {
+		for _, z := range delta.Changed {
+			if was := prev.Zone(z.ID); was != nil && was.Name != z.Name {
+				remove(was)
+			}
+		}
+	}
+	v.index = before.with(removed, added)
+	if v.index.n != s.Len() {
+		return nil, fmt.Errorf("compile: the snapshot has %d zones, the view would have %d", s.Len(), v.index.n)
+	}
+	return v, nil
+}
+
+// compileZones compiles zones on all processors. before holds the zones of the old view.
+func compileZones(before *index, zones []*zone.Zone, programs *rules.Programs) ([]*Zone, error) {
+	out := make([]*Zone, len(zones))
+	failed := make([]error, len(zones))
+	var next atomic.Int64
+	work := func() {
+		var c rrset.Compiler
+		for {
+			i := int(next.Add(1)) - 1
+			if i >= len(zones) {
+				return
+			}
+			out[i], failed[i] = compileZone(&c, before.of(zones[i]), zones[i], programs)
+		}
+	}
+	var workers sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), len(zones)) - 1 {
+		workers.Go(work)
+	}
+	work()
+	workers.Wait()
+
+	var problems []error
+	for i, err := range failed {
+		if err == nil {
+			continue
+		}
+		if len(problems) == maxErrors {
+			problems = append(problems, errors.New("and more"))
+			break
+		}
+		problems = append(problems, fmt.Errorf("zone %s: %w", zones[i].Name, err))
+	}
+	return out, errors.Join(problems...)
+}
+
+// compileZone compiles z. old, which may be nil, is the zone of that apex in the old view: its pools keep
+// what they learnt, and what z shares with it is not compiled again.
+func compileZone(c *rrset.Compiler, old *Zone, z *zone.Zone, programs *rules.Programs) (*Zone, error) {
+	out := &Zone{Config: z}
+	var oldPools *pool.Set
+	if old != nil {
+		if old.Config == z {
+			return old, nil
+		}
+		if old.Config.ID == z.ID {
+			oldPools = old.Pools
+		}
+	}
+	apex, ok := rrset.AppendWire(nil, z.Name.String())
+	if !ok {
+		return nil, errors.New("its name cannot be packed")
+	}
+	out.apex = string(apex)
+	var err error
+	if out.Records, err = c.Compile(z); err != nil {
+		return nil, err
+	}
+	if len(z.Rulesets) > 0 || len(z.Lists) > 0 {
+		if out.Rules, err = rules.Compile(z, rules.Options{Programs: programs}); err != nil {
+			return nil, err
+		}
+	}
+	if len(z.Pools) > 0 || len(z.LoadBalancers) > 0 {
+		if out.Pools, err = pool.Compile(z, oldPools); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
