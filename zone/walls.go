@@ -3,31 +3,7 @@ package zone
 import (
 	"io"
 	"net/netip"
-
-	"github.com/miekg/dns"
 )
-
-// ParseRecord reads one record as people write it (name by ParseNameIn, type by mnemonic or TYPEn, content
-// by ParseContent, ttl 0 for auto) and returns it in normal form.
-func ParseRecord(zone Name, name, rrtype, content string, ttl uint32, proxied bool) (Record, error) {
-	panic("unbuilt")
-}
-
-// ParseContent returns the normal form of RDATA text of type t. Names in it that have no trailing dot are
-// absolute.
-func ParseContent(t RRType, content string) (string, error) { panic("unbuilt") }
-
-// ParseRRType reads a mnemonic or TYPEn, in any case.
-func ParseRRType(s string) (RRType, error) { panic("unbuilt") }
-
-// RR returns r as a record of the DNS library, class IN, packed by its Pack.
-func (r Record) RR() (dns.RR, error) { panic("unbuilt") }
-
-// Target returns the name that a CNAME, NS, MX, SRV, PTR or DNAME record points at, else the zero Name.
-func (r Record) Target() Name { panic("unbuilt") }
-
-// Compare orders records by name, type, content, proxied, ttl: the order of the normal form.
-func (r Record) Compare(o Record) int { panic("unbuilt") }
 
 // Normalize puts every object of z into normal form in place and returns all of what is malformed by
 // itself, one error each with the object's name ("record www A", "pool main"), joined.

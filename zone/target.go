@@ -1,0 +1,102 @@
+package zone
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// foldTarget folds a name that stands in RDATA. It may be the root, and may hold octets that a [Name] may
+// not, written with escapes (RFC 1035 §5.1), as in mailboxes: first\.last.example.com.
+func foldTarget(s string, apex Name) (string, error) {
+	switch {
+	case normalName(s) || s == ".":
+		return s, nil
+	case s == "@":
+		if apex.IsZero() {
+			return "", errors.New(`"@" means nothing here: write the name out`)
+		}
+		return apex.s, nil
+	case strings.IndexByte(s, '\\') < 0:
+		n, err := ParseName(s)
+		return n.s, err
+	}
+	labels, err := unescapeLabels(s)
+	if err != nil {
+		return "", fmt.Errorf("name %s: %w", quote(s), err)
+	}
+	return printLabels(labels), nil
+}
+
+// unescapeLabels splits a name with escapes into its labels' octets, lower-case. A dot at the end is
+// dropped.
+func unescapeLabels(s string) ([]string, error) {
+	var labels []string
+	var label []byte
+	octets := 1 // the root's
+	end := func() error {
+		if len(label) == 0 {
+			return errors.New("a label is empty")
+		}
+		if len(label) > maxLabel {
+			return fmt.Errorf("a label has %d octets, the most is %d", len(label), maxLabel)
+		}
+		octets += 1 + len(label)
+		labels = append(labels, string(label))
+		label = label[:0]
+		return nil
+	}
+	for i := 0; i < len(s); {
+		if s[i] == '.' {
+			if err := end(); err != nil {
+				return nil, err
+			}
+			i++
+			continue
+		}
+		c, n, why := unescape(s[i:])
+		if why != "" {
+			return nil, fmt.Errorf("at character %d: %s", i+1, why)
+		}
+		if 'A' <= c && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		label = append(label, c)
+		i += n
+	}
+	if len(label) > 0 {
+		if err := end(); err != nil {
+			return nil, err
+		}
+	}
+	if octets > 255 {
+		return nil, fmt.Errorf("it has %d octets on the wire, the most is 255", octets)
+	}
+	return labels, nil
+}
+
+// printLabels prints labels as a name without the trailing dot, every octet that a [Name] may not hold
+// escaped.
+func printLabels(labels []string) string {
+	var b strings.Builder
+	for i, label := range labels {
+		if i > 0 {
+			b.WriteByte('.')
+		}
+		for j := range len(label) {
+			c := label[j]
+			switch {
+			case 'a' <= c && c <= 'z', '0' <= c && c <= '9', c == '-', c == '_', c == '/':
+				b.WriteByte(c)
+			case c == '*' && i == 0 && len(label) == 1 && len(labels) > 1:
+				b.WriteByte(c)
+			case c > ' ' && c < 0x7f:
+				b.WriteByte('\\')
+				b.WriteByte(c)
+			default:
+				fmt.Fprintf(&b, `\%03d`, c)
+			}
+		}
+	}
+	return b.String()
+}
