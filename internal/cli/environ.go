@@ -16,21 +16,22 @@ const (
 	envSigningKey     = "GUARDYN_CONFIG_SIGNING_KEY"
 	envPublicKeys     = "GUARDYN_CONFIG_PUBLIC_KEYS"
 	envDatabaseURL    = "GUARDYN_DATABASE_URL"
-	envAPIListen      = "GUARDYN_API_LISTEN"
+	envListen         = "GUARDYN_LISTEN"
 	envStateDir       = "GUARDYN_STATE_DIR"
 	envDNSListen      = "GUARDYN_DNS_LISTEN"
 	envHTTPListen     = "GUARDYN_HTTP_LISTEN"
 	envAdminListen    = "GUARDYN_ADMIN_LISTEN"
 	envEdgeAddresses  = "GUARDYN_EDGE_ADDRESSES"
 	envAllowedOrigins = "GUARDYN_ALLOWED_ORIGINS"
+	envRateExempt     = "GUARDYN_RATE_LIMIT_EXEMPT"
 )
 
 // knownEnviron is every variable with the prefix GUARDYN_ that may be set: what gdn reads, and what gdn
 // dev writes for people and scripts.
 func knownEnviron() []string {
 	known := []string{
-		envAPIURL, envToken, envNodeToken, envSigningKey, envPublicKeys, envDatabaseURL, envAPIListen,
-		envStateDir, envDNSListen, envHTTPListen, envAdminListen, envEdgeAddresses, envAllowedOrigins,
+		envAPIURL, envToken, envNodeToken, envSigningKey, envPublicKeys, envDatabaseURL, envListen,
+		envStateDir, envDNSListen, envHTTPListen, envAdminListen, envEdgeAddresses, envAllowedOrigins, envRateExempt,
 		"GUARDYN_DEMO_ORIGIN",
 	}
 	for _, node := range []string{"GUARDYN_NODE1_", "GUARDYN_NODE2_"} {

@@ -1,0 +1,63 @@
+# Guardyn. Needs Go 1.26; everything else is fetched or installed by the target that uses it.
+
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+GOFUMPT     := mvdan.cc/gofumpt@v0.12.0
+GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
+
+# Packages whose tests also run under the race detector: those that share state between goroutines.
+RACE ?= ./control ./node ./edge/... ./api ./internal/host ./internal/durable ./internal/cli
+
+SOAK ?= 10m
+
+.DEFAULT_GOAL := help
+.PHONY: help build demo test check fmt lint race vuln bench soak docs clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+build: ## build bin/gdn
+	go build -o bin/gdn ./cmd/gdn
+
+demo: build ## try it: a fleet on this machine until Ctrl-C (CHECK=1: assert every answer and end)
+	@CHECK='$(CHECK)' examples/demo.sh bin/gdn
+
+test: ## run every test, those on a private PostgreSQL too
+	@hack/need.sh postgresql
+	go run ./internal/testpg/with-postgres go test -timeout 15m ./...
+
+check: fmt lint race vuln ## format, vet, staticcheck, race detector, known vulnerabilities
+
+fmt: bin/gofumpt
+	@bad=$$(bin/gofumpt -l . ); [ -z "$$bad" ] || { echo "not formatted (run bin/gofumpt -w):"; echo "$$bad"; exit 1; }
+
+lint: bin/staticcheck
+	go vet ./...
+	bin/staticcheck ./...
+
+race:
+	@hack/need.sh gcc
+	CGO_ENABLED=1 go test -race -timeout 15m $(RACE)
+
+# The vulnerability database is on the network: without it this step says so and passes.
+vuln:
+	@hack/vulnerabilities.sh '$(GOVULNCHECK)'
+
+bench: build ## measure build, verify, swap, poll, DNS and proxy, and print a table
+	@hack/bench.sh
+
+soak: build ## apply small changes under load for SOAK=10m
+	GUARDYN_TEST_SOAK=$(SOAK) go test -count=1 -timeout 0 -run 'Soak' -v ./internal/e2e
+
+docs: build ## write docs/guide/commands.md from the commands themselves
+	go run ./internal/cli/commandref > docs/guide/commands.md
+
+clean: ## remove what the other targets made
+	rm -rf bin .demo
+
+bin/staticcheck: Makefile
+	GOBIN=$(CURDIR)/bin go install $(STATICCHECK)
+	@touch $@
+
+bin/gofumpt: Makefile
+	GOBIN=$(CURDIR)/bin go install $(GOFUMPT)
+	@touch $@

@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# hack/need.sh postgresql|gcc: installs the Debian package that has what is needed, when it is missing.
+set -euo pipefail
+
+installed() {
+	case $1 in
+	postgresql) compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || command -v initdb >/dev/null ;;
+	gcc) command -v gcc >/dev/null && [ -e /usr/include/stdlib.h ] ;;
+	*) echo "error: $1 is not known here" >&2; exit 2 ;;
+	esac
+}
+
+need=$1
+packages=("$need")
+case $need in
+postgresql) why="the tests start a private cluster with PostgreSQL's server programs" ;;
+gcc) why="Go's race detector needs a C compiler"; packages+=(libc6-dev) ;;
+esac
+
+installed "$need" && exit 0
+if ! command -v apt-get >/dev/null; then
+	echo "error: $why, and there is none" >&2
+	echo "hint: install your system's package of $need and run this again" >&2
+	exit 1
+fi
+run=()
+if [ "$(id -u)" -ne 0 ]; then
+	if ! command -v sudo >/dev/null || ! sudo -n true 2>/dev/null; then
+		echo "error: $why, and this user may not install the Debian package $need" >&2
+		echo "hint: sudo apt-get install ${packages[*]}, then run this again" >&2
+		exit 1
+	fi
+	run=(sudo -n)
+fi
+echo "installing ${packages[*]}: $why" >&2
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+{
+	"${run[@]}" apt-get update &&
+		"${run[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "${packages[@]}"
+} >"$log" 2>&1 </dev/null || {
+	cat "$log" >&2
+	echo "error: ${packages[*]} could not be installed" >&2
+	exit 1
+}
+installed "$need" || { echo "error: ${packages[*]} is installed, and still not found" >&2; exit 1; }
