@@ -1,0 +1,170 @@
+package store
+
+import (
+	"database/sql"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+
+	"github.com/pressly/goose/v3"
+)
+
+// fault is what an error of the database means to the store.
+type fault int
+
+const (
+	faultOther     fault = iota
+	faultUnique          // a row with this identity stands already
+	faultReference       // a row that this one names is not there
+	faultTransient       // the transaction lost against another and may be run again
+)
+
+// A dialect is all that differs between the databases.
+type dialect interface {
+	// rewrite turns a statement written for Postgres ($1, edge.zone) into this database's.
+	rewrite(statement string) string
+	fault(err error) fault
+	// snapshotRead begins a transaction whose statements all see the same rows.
+	snapshotRead() *sql.TxOptions
+	// nextVersion is the statement that takes the next snapshot version.
+	nextVersion() string
+	// migrations names the directory, goose's name and the version table of this database.
+	migrations() (dir string, d goose.Dialect, table string)
+	// hasVersionTable is the statement that says whether the version table exists.
+	hasVersionTable() string
+	schemaWanted() int64
+}
+
+type postgresDialect struct{}
+
+func (postgresDialect) rewrite(statement string) string { return statement }
+
+// fault reads SQLSTATE (PostgreSQL, appendix A).
+func (postgresDialect) fault(err error) fault {
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	if !ok {
+		return faultOther
+	}
+	switch pg.Code {
+	case "23505":
+		return faultUnique
+	case "23503":
+		return faultReference
+	case "40001", "40P01":
+		return faultTransient
+	}
+	return faultOther
+}
+
+func (postgresDialect) snapshotRead() *sql.TxOptions {
+	return &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true}
+}
+
+func (postgresDialect) nextVersion() string { return `SELECT nextval('edge.config_version_seq')` }
+
+func (postgresDialect) migrations() (string, goose.Dialect, string) {
+	return "migrations/postgres", goose.DialectPostgres, "edge.schema_version"
+}
+
+func (postgresDialect) hasVersionTable() string {
+	return `SELECT to_regclass('edge.schema_version') IS NOT NULL`
+}
+
+func (d postgresDialect) schemaWanted() int64 { return latestMigration(d) }
+
+type sqliteDialect struct{}
+
+// SQLite has no schemas to put tables in, and numbers its parameters by a question mark. No statement of
+// the store holds either text in another sense.
+func (sqliteDialect) rewrite(statement string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(statement, "edge.", ""), "$", "?")
+}
+
+// fault reads the extended result code (https://sqlite.org/rescode.html).
+func (sqliteDialect) fault(err error) fault {
+	lite, ok := errors.AsType[*sqlite.Error](err)
+	if !ok {
+		return faultOther
+	}
+	switch lite.Code() {
+	case sqlite3.SQLITE_CONSTRAINT_UNIQUE, sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY:
+		return faultUnique
+	case sqlite3.SQLITE_CONSTRAINT_FOREIGNKEY:
+		return faultReference
+	case sqlite3.SQLITE_BUSY_SNAPSHOT:
+		return faultTransient
+	}
+	return faultOther
+}
+
+// snapshotRead: a SQLite transaction sees the database as of its first read.
+func (sqliteDialect) snapshotRead() *sql.TxOptions { return nil }
+
+func (sqliteDialect) nextVersion() string {
+	return `UPDATE config_version_seq SET last = last + 1 RETURNING last`
+}
+
+func (sqliteDialect) migrations() (string, goose.Dialect, string) {
+	return "migrations/sqlite", goose.DialectSQLite3, "schema_version"
+}
+
+func (sqliteDialect) hasVersionTable() string {
+	return `SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'schema_version')`
+}
+
+func (d sqliteDialect) schemaWanted() int64 { return latestMigration(d) }
+
+// timeArg is t as an argument; the zero time is NULL.
+func timeArg(t time.Time) any {
+	if t.IsZero() {
+		return nil
+	}
+	return t.UTC().Truncate(time.Microsecond)
+}
+
+// timeColumn scans what timeArg wrote: a time from Postgres, microseconds since 1970 from SQLite, the zero
+// time from NULL.
+type timeColumn struct{ to *time.Time }
+
+func (c timeColumn) Scan(v any) error {
+	switch v := v.(type) {
+	case nil:
+		*c.to = time.Time{}
+	case time.Time:
+		*c.to = v.UTC()
+	case int64:
+		*c.to = time.UnixMicro(v).UTC()
+	default:
+		return errors.New("not a time")
+	}
+	return nil
+}
+
+// textArg is s as an argument; the empty text is NULL.
+func textArg(s string) any {
+	if s == "" {
+		return nil
+	}
+	return s
+}
+
+// textColumn scans what textArg wrote.
+type textColumn struct{ to *string }
+
+func (c textColumn) Scan(v any) error {
+	switch v := v.(type) {
+	case nil:
+		*c.to = ""
+	case string:
+		*c.to = v
+	case []byte:
+		*c.to = string(v)
+	default:
+		return errors.New("not a text")
+	}
+	return nil
+}

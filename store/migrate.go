@@ -1,0 +1,160 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"strconv"
+	"strings"
+
+	"github.com/pressly/goose/v3"
+)
+
+//go:embed migrations
+var migrationFiles embed.FS
+
+// migrationLock is the key of the Postgres advisory lock under which one process migrates: "guardyn" in
+// ASCII.
+const migrationLock int64 = 0x6775617264796e
+
+// SchemaError says that a database's schema is not the one that this build was made for.
+type SchemaError struct {
+	Have int64 // 0: never migrated
+	Want int64
+}
+
+func (e *SchemaError) Error() string {
+	switch {
+	case e.Have == 0:
+		return "the database has no schema yet: run `gdn migrate`"
+	case e.Have < e.Want:
+		return fmt.Sprintf("the database schema is version %d and this gdn needs %d: run `gdn migrate`", e.Have, e.Want)
+	default:
+		return fmt.Sprintf("the database schema is version %d and this gdn knows only %d: upgrade gdn", e.Have, e.Want)
+	}
+}
+
+func checkSchema(have, want int64) error {
+	if have != want {
+		return &SchemaError{Have: have, Want: want}
+	}
+	return nil
+}
+
+// Migrate brings the schema of the database that rawURL names to this build's version, creating a SQLite
+// file that does not exist. Several processes may call it at once; one does the work. A newer schema is a
+// *SchemaError and is left alone.
+func Migrate(ctx context.Context, rawURL string) (err error) {
+	db, err := connect(ctx, rawURL, true)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	want := db.dialect.schemaWanted()
+	for before := int64(-1); ; {
+		have, err := db.SchemaVersion(ctx)
+		if err != nil {
+			return err
+		}
+		if have >= want {
+			return checkSchema(have, want)
+		}
+		if have == before {
+			return fmt.Errorf("migrate: the schema stays at version %d", have)
+		}
+		before = have
+		if err := db.up(ctx); err != nil {
+			// On SQLite, where no lock spans migrations, another process may have done the same one first.
+			if now, again := db.SchemaVersion(ctx); again != nil || now == have {
+				return fmt.Errorf("migrate from version %d: %w", have, err)
+			}
+		}
+	}
+}
+
+func (db *DB) up(ctx context.Context) error {
+	dir, dialect, table := db.dialect.migrations()
+	files, err := fs.Sub(migrationFiles, dir)
+	if err != nil {
+		return err
+	}
+	opts := []goose.ProviderOption{goose.WithDisableGlobalRegistry(true), goose.WithTableName(table)}
+	if dialect == goose.DialectPostgres {
+		opts = append(opts, goose.WithSessionLocker(advisoryLock{}))
+	}
+	provider, err := goose.NewProvider(dialect, db.writer, files, opts...)
+	if err != nil {
+		return err
+	}
+	_, err = provider.Up(ctx)
+	return err
+}
+
+// SchemaVersion returns the version of the database's schema, 0 when it was never migrated.
+func (db *DB) SchemaVersion(ctx context.Context) (int64, error) {
+	var there bool
+	if err := db.reader.QueryRowContext(ctx, db.dialect.hasVersionTable()).Scan(&there); err != nil {
+		return 0, fmt.Errorf("read the schema version: %w", err)
+	}
+	if !there {
+		return 0, nil
+	}
+	_, _, table := db.dialect.migrations()
+	var version int64
+	err := db.reader.QueryRowContext(ctx, `SELECT coalesce(max(version_id), 0) FROM `+table).Scan(&version)
+	if err != nil {
+		return 0, fmt.Errorf("read the schema version: %w", err)
+	}
+	return version, nil
+}
+
+// latestMigration is the number of the last embedded file of a dialect.
+func latestMigration(d dialect) int64 {
+	dir, _, _ := d.migrations()
+	files, err := fs.ReadDir(migrationFiles, dir)
+	if err != nil {
+		panic("store: embedded migrations: " + err.Error())
+	}
+	var latest int64
+	for _, f := range files {
+		number, _, _ := strings.Cut(path.Base(f.Name()), "_")
+		n, err := strconv.ParseInt(number, 10, 64)
+		if err != nil {
+			panic("store: embedded migration " + f.Name() + " has no number")
+		}
+		latest = max(latest, n)
+	}
+	return latest
+}
+
+// advisoryLock holds migrationLock on the session that migrates, and makes the schema that goose's version
+// table lives in. It waits on the server, without polling.
+type advisoryLock struct{}
+
+func (advisoryLock) SessionLock(ctx context.Context, conn *sql.Conn) error {
+	if _, err := conn.ExecContext(ctx, `SELECT pg_advisory_lock($1)`, migrationLock); err != nil {
+		return fmt.Errorf("take the migration lock: %w", err)
+	}
+	// Not "create if absent" alone: that needs a right on the database which the owner of a ready-made
+	// schema may not have.
+	var there bool
+	err := conn.QueryRowContext(ctx, `SELECT to_regnamespace('edge') IS NOT NULL`).Scan(&there)
+	if err == nil && !there {
+		_, err = conn.ExecContext(ctx, `CREATE SCHEMA edge`)
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("create schema edge: %w", err), advisoryLock{}.SessionUnlock(ctx, conn))
+	}
+	return nil
+}
+
+func (advisoryLock) SessionUnlock(ctx context.Context, conn *sql.Conn) error {
+	if _, err := conn.ExecContext(ctx, `SELECT pg_advisory_unlock($1)`, migrationLock); err != nil {
+		return fmt.Errorf("release the migration lock: %w", err)
+	}
+	return nil
+}

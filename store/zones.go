@@ -1,0 +1,119 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+
+	"github.com/guardyn-edge/guardyn/control"
+	"github.com/guardyn-edge/guardyn/zone"
+)
+
+const zoneColumns = `id, workspace_id, name, revision, records, created_at`
+
+func scanZone(scan func(...any) error) (control.ZoneRow, error) {
+	var (
+		z    control.ZoneRow
+		name string
+	)
+	if err := scan(&z.ID, &z.Workspace, &name, &z.Revision, &z.Records, timeColumn{&z.CreatedAt}); err != nil {
+		return control.ZoneRow{}, err
+	}
+	var err error
+	if z.Name, err = zone.ParseName(name); err != nil {
+		return control.ZoneRow{}, fmt.Errorf("stored zone %s: %w", z.ID, err)
+	}
+	return z, nil
+}
+
+// CreateZone implements control.EditStore. The zone starts without records at revision 1, whatever z says
+// of them. A workspace that does not exist is ErrNotFound.
+func (db *DB) CreateZone(ctx context.Context, ws string, z control.ZoneRow, a control.AuditEntry) error {
+	err := db.write(ctx, func(q querier) error {
+		_, err := q.exec(ctx, `
+			INSERT INTO edge.zone (id, workspace_id, name, revision, records, created_at) VALUES ($1, $2, $3, 1, 0, $4)`,
+			string(z.ID), ws, z.Name.String(), timeArg(z.CreatedAt))
+		return q.identity(err)
+	}, a)
+	if err != nil {
+		return fmt.Errorf("create zone %s: %w", z.Name, err)
+	}
+	return nil
+}
+
+// DeleteZone implements control.EditStore. Everything in the zone goes with it.
+func (db *DB) DeleteZone(ctx context.Context, ws string, id zone.ID, a control.AuditEntry) error {
+	err := db.write(ctx, func(q querier) error {
+		n, err := q.exec(ctx, `DELETE FROM edge.zone WHERE id = $1 AND workspace_id = $2`, string(id), ws)
+		if err == nil && n == 0 {
+			err = control.ErrNotFound
+		}
+		return err
+	}, a)
+	if err != nil {
+		return fmt.Errorf("delete zone %s: %w", id, err)
+	}
+	return nil
+}
+
+// ZoneByName implements control.EditStore.
+func (db *DB) ZoneByName(ctx context.Context, ws string, name zone.Name) (control.ZoneRow, error) {
+	z, err := scanZone(db.single().row(ctx,
+		`SELECT `+zoneColumns+` FROM edge.zone WHERE workspace_id = $1 AND name = $2`, ws, name.String()).Scan)
+	if err != nil {
+		return z, fmt.Errorf("zone %s: %w", name, missing(err))
+	}
+	return z, nil
+}
+
+// ZoneByID implements control.EditStore.
+func (db *DB) ZoneByID(ctx context.Context, ws string, id zone.ID) (control.ZoneRow, error) {
+	z, err := scanZone(db.single().row(ctx,
+		`SELECT `+zoneColumns+` FROM edge.zone WHERE id = $1 AND workspace_id = $2`, string(id), ws).Scan)
+	if err != nil {
+		return z, fmt.Errorf("zone %s: %w", id, missing(err))
+	}
+	return z, nil
+}
+
+// ListZones implements control.EditStore.
+func (db *DB) ListZones(ctx context.Context, ws string, p control.Page) ([]control.ZoneRow, error) {
+	if err := checkPage(p); err != nil {
+		return nil, fmt.Errorf("list zones: %w", err)
+	}
+	var zones []control.ZoneRow
+	err := db.single().each(ctx, func(rows *sql.Rows) error {
+		z, err := scanZone(rows.Scan)
+		zones = append(zones, z)
+		return err
+	}, `SELECT `+zoneColumns+` FROM edge.zone WHERE workspace_id = $1 AND name > $2 ORDER BY name LIMIT $3`,
+		ws, p.After, p.Limit)
+	if err != nil {
+		return nil, fmt.Errorf("list zones: %w", err)
+	}
+	return zones, nil
+}
+
+// editZone locks the zone against other edits, raises its revision, adds to its count of records and
+// returns the new revision. A zone of another workspace is ErrNotFound; ifRevision other than 0 that is
+// not the one before is ErrConflict.
+func (q querier) editZone(ctx context.Context, ws string, id zone.ID, ifRevision int64, records int) (int64, error) {
+	var revision int64
+	err := q.row(ctx, `
+		UPDATE edge.zone SET revision = revision + 1, records = records + $3
+		WHERE id = $1 AND workspace_id = $2 RETURNING revision`, string(id), ws, records).Scan(&revision)
+	if err != nil {
+		return 0, missing(err)
+	}
+	if ifRevision != 0 && ifRevision != revision-1 {
+		return 0, fmt.Errorf("%w: it is at revision %d, not %d", control.ErrConflict, revision-1, ifRevision)
+	}
+	return revision, nil
+}
+
+// zoneRevision returns the revision of a zone of ws, ErrNotFound for any other.
+func (q querier) zoneRevision(ctx context.Context, ws string, id zone.ID) (int64, error) {
+	var revision int64
+	err := q.row(ctx, `SELECT revision FROM edge.zone WHERE id = $1 AND workspace_id = $2`, string(id), ws).Scan(&revision)
+	return revision, missing(err)
+}
