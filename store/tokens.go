@@ -15,8 +15,13 @@ const tokenColumns = `t.id, t.name, t.hash, t.user_id, t.node_id, t.workspace_id
 // tokenTargets is where the columns of tokenColumns are scanned to.
 func tokenTargets(t *control.Token, hash *[]byte) []any {
 	return []any{
-		&t.ID, &t.Name, hash, textColumn{&t.UserID}, textColumn{&t.NodeID}, textColumn{&t.Workspace},
-		timeColumn{&t.CreatedAt}, timeColumn{&t.ExpiresAt}, timeColumn{&t.RevokedAt},
+		&t.ID, &t.Name, hash,
+		textColumn{&t.UserID},
+		textColumn{&t.NodeID},
+		textColumn{&t.Workspace},
+		timeColumn{&t.CreatedAt},
+		timeColumn{&t.ExpiresAt},
+		timeColumn{&t.RevokedAt},
 	}
 }
 
