@@ -84,6 +84,9 @@ type Zone struct {
 	apex string // wire format
 }
 
+// Apex is the zone's name in wire format.
+func (z *Zone) Apex() string { return z.apex }
+
 // Origin is where the records of a proxied name point: what serves as its origin when no load balancer or
 // rule says otherwise.
 type Origin = rrset.Origin

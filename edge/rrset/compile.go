@@ -97,7 +97,7 @@ func (c *Compiler) sort(z *zone.Zone) error {
 		if name != apex {
 			var ok bool
 			if name, ok = strings.CutSuffix(name, "."+apex); !ok || strings.ContainsAny(name, "\x00\x01") {
-				return fmt.Errorf("record %s %s: the name is not in the zone", r.Name, typeName(r.Type))
+				return fmt.Errorf("record %s %s: the name is not in the zone", r.Name, r.Type)
 			}
 		} else {
 			name = ""
@@ -105,7 +105,7 @@ func (c *Compiler) sort(z *zone.Zone) error {
 		at := len(c.keys)
 		c.keys = appendTextKey(c.keys, name)
 		if len(c.keys)-at > MaxName {
-			return fmt.Errorf("record %s %s: the name is too long", r.Name, typeName(r.Type))
+			return fmt.Errorf("record %s %s: the name is too long", r.Name, r.Type)
 		}
 		c.entries = append(c.entries, entry{record: r, key: uint32(at), keyLen: uint8(len(c.keys) - at), position: int32(i)})
 	}
@@ -300,6 +300,10 @@ func (c *Compiler) appendRDATA(dst []byte, r *zone.Record) ([]byte, error) {
 				return wire, nil
 			}
 		}
+	case dns.TypeTXT:
+		if strings.IndexByte(r.Content, '\\') < 0 {
+			return appendStrings(dst, r.Content), nil
+		}
 	case dns.TypeMX:
 		preference, target, _ := strings.Cut(r.Content, " ")
 		if n, err := strconv.ParseUint(preference, 10, 16); err == nil && plainName(target) {
@@ -313,6 +317,17 @@ func (c *Compiler) appendRDATA(dst []byte, r *zone.Record) ([]byte, error) {
 		return dst, err
 	}
 	return c.appendPacked(dst, rr)
+}
+
+// appendStrings appends s as character-strings (RFC 1035 §3.3.14) of up to 255 octets, one at least.
+func appendStrings(dst []byte, s string) []byte {
+	for {
+		n := min(len(s), 255)
+		dst = append(append(dst, byte(n)), s[:n]...)
+		if s = s[n:]; s == "" {
+			return dst
+		}
+	}
 }
 
 // plainName reports whether AppendWire packs a name that is written in its normal form.
@@ -362,8 +377,5 @@ func (c *Compiler) packSOA(z *zone.Zone) (negativeTTL uint32, err error) {
 }
 
 func recordError(r *zone.Record, err error) error {
-	return fmt.Errorf("record %s %s: %w", r.Name, typeName(r.Type), err)
+	return fmt.Errorf("record %s %s: %w", r.Name, r.Type, err)
 }
-
-// typeName is the mnemonic of a type, or TYPEn (RFC 3597 §5).
-func typeName(t zone.RRType) string { return dns.Type(t).String() }

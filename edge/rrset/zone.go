@@ -97,9 +97,33 @@ type Match struct {
 // Match finds the name rel: in wire format, lower-case, less the apex and the root label; empty for the apex
 // itself. It does not allocate.
 func (z *Zone) Match(rel []byte) Match {
+	at, found := z.find(rel)
+	n := &z.nodes[at]
+	if b := int(n.barrier); b != none {
+		if z.nodes[b].flags&flagCut != 0 {
+			return Match{Kind: Referral, Node: b, At: found && b == at}
+		}
+		return Match{Kind: Redirect, Node: b}
+	}
+	switch {
+	case found:
+		return Match{Kind: Exact, Node: at}
+	case n.flags&flagDNAME != 0:
+		return Match{Kind: Redirect, Node: at}
+	case n.wild != none:
+		return Match{Kind: Wildcard, Node: int(n.wild)}
+	}
+	return Match{Kind: NXDomain, Node: at}
+}
+
+// Lookup finds exactly the name rel, whatever cut is above it: how glue is found (RFC 1034 §4.2.1).
+func (z *Zone) Lookup(rel []byte) (node int, ok bool) { return z.find(rel) }
+
+// find returns the node of rel, or of its closest encloser.
+func (z *Zone) find(rel []byte) (at int, found bool) {
 	var buf [MaxName + 1]byte
 	key := appendKey(buf[:0], rel)
-	// The last node that is not after the name: the name itself, or its closest encloser, or a node below that.
+	// The last node that is not after the name: the name itself, its closest encloser, or a node below that.
 	lo, hi := 0, len(z.nodes)
 	for lo+1 < hi {
 		mid := int(uint(lo+hi) >> 1)
@@ -112,23 +136,7 @@ func (z *Zone) Match(rel []byte) Match {
 	for !bytes.HasPrefix(key, z.key(lo)) {
 		lo = int(z.nodes[lo].parent)
 	}
-	n := &z.nodes[lo]
-	found := int(n.keyLen) == len(key)
-	if b := int(n.barrier); b != none {
-		if z.nodes[b].flags&flagCut != 0 {
-			return Match{Kind: Referral, Node: b, At: found && b == lo}
-		}
-		return Match{Kind: Redirect, Node: b}
-	}
-	switch {
-	case found:
-		return Match{Kind: Exact, Node: lo}
-	case n.flags&flagDNAME != 0:
-		return Match{Kind: Redirect, Node: lo}
-	case n.wild != none:
-		return Match{Kind: Wildcard, Node: int(n.wild)}
-	}
-	return Match{Kind: NXDomain, Node: lo}
+	return lo, int(z.nodes[lo].keyLen) == len(key)
 }
 
 func (z *Zone) key(node int) []byte {

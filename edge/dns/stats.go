@@ -1,0 +1,72 @@
+package dns
+
+import "sync/atomic"
+
+// rcodes bounds the response codes that are counted one by one: BADVERS (16) is the highest that is sent.
+const rcodes = 17
+
+// Stats counts since the server was made. Reading them takes no lock; the numbers of one Stats may be a few
+// messages apart.
+type Stats struct {
+	// UDPQueries and TCPQueries are messages received, ignored ones included.
+	UDPQueries, TCPQueries uint64
+	// Answers are those sent, by response code (RFC 6895 §2.3).
+	Answers [rcodes]uint64
+	// Truncated are answers sent with TC, slipped ones included.
+	Truncated uint64
+	// Ignored are messages that get no answer by their form: answers, and less than a header.
+	Ignored uint64
+	// RateDropped and RateSlipped are answers that response-rate limiting did not send, or sent cut.
+	RateDropped, RateSlipped uint64
+	// SendErrors are answers that the system did not take.
+	SendErrors uint64
+	// Panics are messages whose handling failed by a fault of the server. It should be 0.
+	Panics uint64
+	// Connections are TCP connections accepted, OpenConnections those open now, RefusedConnections those
+	// closed at once because of a cap.
+	Connections, OpenConnections, RefusedConnections uint64
+}
+
+// counters are one socket's, or one connection's share of a set that TCP spreads its own over.
+type counters struct {
+	queries, ignored, truncated, dropped, slipped, sendErrors, panics atomic.Uint64
+	answers                                                           [rcodes]atomic.Uint64
+	_                                                                 [64]byte // of another socket's cache line
+}
+
+// addTo adds all but queries.
+func (c *counters) addTo(s *Stats) {
+	s.Ignored += c.ignored.Load()
+	s.Truncated += c.truncated.Load()
+	s.RateDropped += c.dropped.Load()
+	s.RateSlipped += c.slipped.Load()
+	s.SendErrors += c.sendErrors.Load()
+	s.Panics += c.panics.Load()
+	for i := range c.answers {
+		s.Answers[i] += c.answers[i].Load()
+	}
+}
+
+// sent counts an answer.
+func (c *counters) sent(m *message) {
+	c.answers[min(m.rcode, rcodes-1)].Add(1)
+	if m.truncated {
+		c.truncated.Add(1)
+	}
+}
+
+// Stats returns the counts so far.
+func (s *Server) Stats() Stats {
+	out := Stats{
+		TCPQueries:         s.tcp.counters.queries.Load(),
+		Connections:        s.tcp.accepted.Load(),
+		RefusedConnections: s.tcp.refused.Load(),
+		OpenConnections:    uint64(s.tcp.open()),
+	}
+	s.tcp.counters.addTo(&out)
+	for i := range s.udp {
+		out.UDPQueries += s.udp[i].counters.queries.Load()
+		s.udp[i].counters.addTo(&out)
+	}
+	return out
+}
