@@ -2,9 +2,11 @@ package control
 
 import (
 	"context"
+	"fmt"
+	"strings"
 
-	"github.com/guardyn-edge/guardyn/internal/nodeproto"
 	"github.com/guardyn-edge/guardyn/seal"
+	"github.com/guardyn-edge/guardyn/zone"
 )
 
 // NodeStatus is a node with how far it is from what is published.
@@ -24,20 +26,83 @@ type NewNode struct {
 	Secret string
 }
 
-// ListNodes lists by name (operator), what this process heard and has not yet recorded included.
+// ListNodes lists by name (operator), what this process heard until now included.
 func (s *Service) ListNodes(ctx context.Context, p Principal) ([]NodeStatus, error) {
-	panic("unbuilt")
+	if err := p.operates(); err != nil {
+		return nil, err
+	}
+	if err := s.flushNodes(ctx); err != nil {
+		return nil, err
+	}
+	l, err := s.refreshLive(ctx)
+	if err != nil {
+		return nil, err
+	}
+	nodes, err := s.store.ListNodes(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("listing nodes: %w", err)
+	}
+	out := make([]NodeStatus, len(nodes))
+	for i, n := range nodes {
+		st := NodeStatus{Node: n, TrustedKeys: s.roster.trusts(n.ID)}
+		if a := n.Acked; a != nil {
+			st.VersionsBehind = behind(l.newest, a.Version)
+			st.GenerationsBehind = behind(l.generation, a.Generation)
+			st.Freshness = a.Freshness
+			if st.TrustedKeys == nil {
+				st.TrustedKeys = a.TrustedKeys
+			}
+		}
+		out[i] = st
+	}
+	return out, nil
+}
+
+// behind is now less has, 0 when has is greater.
+func behind(now, has uint64) *uint64 {
+	n := now - min(now, has)
+	return &n
 }
 
 // CreateNode registers a node and makes its token (operator). ErrExists when the name is taken.
 func (s *Service) CreateNode(ctx context.Context, p Principal, name string) (NewNode, error) {
-	panic("unbuilt")
+	if err := p.operates(); err != nil {
+		return NewNode{}, err
+	}
+	name = strings.TrimSpace(name)
+	if msg := badTitle(name); msg != "" {
+		return NewNode{}, malformed("", "node", "name_invalid", "%s", msg)
+	}
+	if _, err := zone.ParseID(name); err == nil {
+		return NewNode{}, malformed("", "node", "name_invalid", "a name cannot look like an id")
+	}
+	now := s.now().UTC()
+	n := NewNode{Node: Node{ID: newID(), Name: name, CreatedAt: now}, Secret: newSecret()}
+	t := Token{ID: newID(), Name: "node " + name, Hash: hashSecret(n.Secret), NodeID: n.ID, CreatedAt: now}
+	if err := s.store.CreateNode(ctx, n.Node, t, s.entry(p, "", "node.create", name)); err != nil {
+		return NewNode{}, fmt.Errorf("node %q: %w", name, err)
+	}
+	return n, nil
 }
 
 // DeleteNode removes a node, by id or name, and ends its tokens (operator).
-func (s *Service) DeleteNode(ctx context.Context, p Principal, ref string) error { panic("unbuilt") }
-
-// Ack records what a node says that it serves (node, for itself alone); it is durable when Ack returns
-// nil. ErrNodeAhead for an epoch, generation or version that was never issued. An error in a is logged and
-// audited as config.node_rejected.
-func (s *Service) Ack(ctx context.Context, p Principal, a nodeproto.Ack) error { panic("unbuilt") }
+func (s *Service) DeleteNode(ctx context.Context, p Principal, ref string) error {
+	if err := p.operates(); err != nil {
+		return err
+	}
+	nodes, err := s.store.ListNodes(ctx)
+	if err != nil {
+		return fmt.Errorf("listing nodes: %w", err)
+	}
+	for _, n := range nodes {
+		if n.ID != strings.ToLower(ref) && n.Name != ref {
+			continue
+		}
+		if err := s.store.DeleteNode(ctx, n.ID, s.entry(p, "", "node.delete", n.Name)); err != nil {
+			return fmt.Errorf("node %q: %w", ref, err)
+		}
+		s.credentials.drop()
+		return nil
+	}
+	return fmt.Errorf("node %q: %w", ref, ErrNotFound)
+}

@@ -2,6 +2,8 @@ package control
 
 import (
 	"context"
+	"fmt"
+	"time"
 
 	"github.com/guardyn-edge/guardyn/snapshot"
 )
@@ -14,4 +16,77 @@ type PlanReport struct {
 
 // Plan builds from the rows and compares with what is live (operator). A *ProblemsError says why it cannot
 // be built.
-func (s *Service) Plan(ctx context.Context, p Principal) (PlanReport, error) { panic("unbuilt") }
+func (s *Service) Plan(ctx context.Context, p Principal) (PlanReport, error) {
+	if err := p.operates(); err != nil {
+		return PlanReport{}, err
+	}
+	done, err := s.buildSlot(ctx)
+	if err != nil {
+		return PlanReport{}, err
+	}
+	defer done()
+	pre, err := s.preview(ctx)
+	if err != nil {
+		return PlanReport{}, err
+	}
+	return PlanReport{Plan: pre.plan, Live: pre.live}, nil
+}
+
+// buildSlot waits until one of the bounded builds may run; done gives the slot back.
+func (s *Service) buildSlot(ctx context.Context) (done func(), err error) {
+	select {
+	case s.builds <- struct{}{}:
+		return func() { <-s.builds }, nil
+	case <-ctx.Done():
+		return nil, fmt.Errorf("waiting for a build: %w", ctx.Err())
+	}
+}
+
+// preview is a build against the live version number, with what it was compared with.
+type preview struct {
+	platform Platform     // read before the rows: the condition of publishing
+	live     *SnapshotRow // nil: nothing was published
+	snap     *snapshot.Snapshot
+	plan     *snapshot.Plan
+}
+
+// preview takes nothing from the sequence. The caller holds a build slot.
+func (s *Service) preview(ctx context.Context) (preview, error) {
+	platform, live, err := s.readLive(ctx)
+	if err != nil {
+		return preview{}, err
+	}
+	zones, err := s.store.ReadConfiguration(ctx)
+	if err != nil {
+		return preview{}, fmt.Errorf("reading the configuration: %w", err)
+	}
+	old, err := s.openLive(ctx, live)
+	if err != nil {
+		return preview{}, err
+	}
+	snap, warnings, err := s.build(zones, old)
+	if err != nil {
+		return preview{}, err
+	}
+	plan := snapshot.Diff(old, snap)
+	plan.Warnings = append(plan.Warnings, warnings...)
+	return preview{platform: platform, live: live, snap: snap, plan: plan}, nil
+}
+
+// build judges zones against old under old's meta.
+func (s *Service) build(zones []snapshot.ZoneInput, old *snapshot.Snapshot) (*snapshot.Snapshot, []snapshot.Problem, error) {
+	var meta snapshot.Meta
+	if old != nil {
+		meta = old.Meta()
+	}
+	began := time.Now()
+	snap, warnings, err := snapshot.Build(snapshot.Input{
+		Zones: zones, Now: s.now(), AllowedOrigins: s.allowedOrigins, Live: old,
+	}, meta)
+	s.count.builds.Add(1)
+	s.count.buildNanos.Add(uint64(time.Since(began)))
+	if err != nil {
+		return nil, warnings, buildProblems(err)
+	}
+	return snap, warnings, nil
+}

@@ -1,9 +1,13 @@
 package control
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 	"net/netip"
+	"sync/atomic"
 	"time"
 
 	"github.com/guardyn-edge/guardyn/seal"
@@ -47,19 +51,126 @@ type Config struct {
 // authorises it: ErrNoRoute or ErrNotFound for what the caller must not know of, ErrForbidden for what it
 // may see but not do. Zone references are a zone's name or its id; one of another workspace is ErrNotFound.
 type Service struct {
-	cfg Config
+	store          Store
+	key            seal.SigningKey
+	trusted        seal.TrustedKeys
+	allowedOrigins []netip.Prefix
+	now            func() time.Time
+	log            *slog.Logger
+	refresh        time.Duration
+	maxLongPolls   int64
+
+	builds      chan struct{} // one slot per build that runs
+	lookups     chan struct{} // one slot per token that is read
+	stopping    chan struct{} // closed when Run ends: long polls are answered
+	live        liveState
+	opened      openedSnapshot
+	credentials credentials
+	roster      roster
+	rows        sharedCall[*savedRows]
+	count       counters
 }
 
 // New checks cfg. It reads nothing; the first use or Run does.
-func New(cfg Config) (*Service, error) { panic("unbuilt") }
+func New(cfg Config) (*Service, error) {
+	if cfg.Store == nil {
+		return nil, errors.New("control: no store")
+	}
+	if cfg.SigningKey == (seal.SigningKey{}) {
+		return nil, errors.New("control: no signing key; set GUARDYN_CONFIG_SIGNING_KEY, gdn keys generate makes one")
+	}
+	if cfg.Refresh < 0 || cfg.MaxLongPolls < 0 || cfg.MaxBuilds < 0 {
+		return nil, errors.New("control: a bound is negative")
+	}
+	trusted := cfg.TrustedKeys
+	if len(trusted.IDs()) == 0 {
+		var err error
+		if trusted, err = seal.Trust(cfg.SigningKey.Public()); err != nil {
+			return nil, fmt.Errorf("control: signing key: %w", err)
+		}
+	}
+	s := &Service{
+		store: cfg.Store, key: cfg.SigningKey, trusted: trusted, allowedOrigins: cfg.AllowedOrigins,
+		now: cfg.Now, log: cfg.Logger,
+		refresh:      cmp.Or(cfg.Refresh, DefaultRefresh),
+		maxLongPolls: int64(cmp.Or(cfg.MaxLongPolls, DefaultMaxLongPolls)),
+		builds:       make(chan struct{}, cmp.Or(cfg.MaxBuilds, DefaultMaxBuilds)),
+		lookups:      make(chan struct{}, maxLookups),
+		stopping:     make(chan struct{}),
+		roster:       roster{writing: make(chan struct{}, 1)},
+	}
+	if s.now == nil {
+		s.now = time.Now
+	}
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
+	return s, nil
+}
 
-// Run owns all background work and returns when ctx is done, after a last write of what was heard of
+// flushTimeout bounds the last write of Run, which begins when its context is done already.
+const flushTimeout = 5 * time.Second
+
+// Run owns all background work and returns nil when ctx is done, after a last write of what was heard of
 // nodes: reading Revisions, refreshing what is held in memory, recording nodes. A store that fails is
 // logged and tried again; memory keeps answering. Run is called once.
-func (s *Service) Run(ctx context.Context) error { panic("unbuilt") }
+func (s *Service) Run(ctx context.Context) error {
+	defer close(s.stopping)
+	tick := time.NewTicker(s.refresh)
+	defer tick.Stop()
+	failing := false
+	for {
+		err := errors.Join(s.follow(ctx), s.flushNodes(ctx))
+		switch {
+		case err != nil && ctx.Err() == nil && !failing:
+			s.log.Error("the store does not answer; serving nodes from memory", "error", err)
+			failing = true
+		case err == nil && failing:
+			s.log.Info("the store answers again")
+			failing = false
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTimeout)
+			defer cancel()
+			if err := s.flushNodes(last); err != nil {
+				return fmt.Errorf("control: recording nodes at the end: %w", err)
+			}
+			return nil
+		}
+	}
+}
 
-// Ready tells whether the store answers.
-func (s *Service) Ready(ctx context.Context) error { panic("unbuilt") }
+// follow makes memory agree with the store's Revisions.
+func (s *Service) follow(ctx context.Context) error {
+	rev, err := s.store.Revisions(ctx)
+	if err != nil {
+		return fmt.Errorf("reading revisions: %w", err)
+	}
+	s.credentials.keep(rev.Directory)
+	if l := s.live.load(); l != nil && l.epochNow == rev.Epoch && l.generation == rev.Generation {
+		return nil
+	}
+	_, err = s.refreshLive(ctx)
+	return err
+}
+
+// Ready tells whether the store answers and what is live is in memory.
+func (s *Service) Ready(ctx context.Context) error {
+	if _, err := s.store.Revisions(ctx); err != nil {
+		return fmt.Errorf("store: %w", err)
+	}
+	_, err := s.currentLive(ctx)
+	return err
+}
+
+// counters are the sources of Stats.
+type counters struct {
+	polls, answered, ahead, acks, rejections atomic.Uint64
+	builds, buildNanos, applies, failures    atomic.Uint64
+	waiting                                  atomic.Int64
+}
 
 // Stats counts since the start of the process.
 type Stats struct {
@@ -78,10 +189,42 @@ type Stats struct {
 }
 
 // Stats reads the counters; they are not one consistent read.
-func (s *Service) Stats() Stats { panic("unbuilt") }
+func (s *Service) Stats() Stats {
+	c := &s.count
+	st := Stats{
+		Polls: c.polls.Load(), PollsAnswered: c.answered.Load(), PollsAhead: c.ahead.Load(),
+		LongPolls: c.waiting.Load(), Acks: c.acks.Load(), NodeRejections: c.rejections.Load(),
+		Builds: c.builds.Load(), BuildSeconds: time.Duration(c.buildNanos.Load()).Seconds(),
+		Applies: c.applies.Load(), ApplyFailures: c.failures.Load(),
+	}
+	if l := s.live.load(); l != nil {
+		st.LiveVersion, st.LiveGeneration = l.version, l.generation
+	}
+	return st
+}
 
 // Listing is a page of rows. Next is the Page.After of the page that follows, "" when this is the last one.
 type Listing[T any] struct {
 	Items []T
 	Next  string
+}
+
+// bounded returns p with its limit set and checked.
+func bounded(p Page) (Page, error) {
+	if p.Limit == 0 {
+		p.Limit = DefaultPage
+	}
+	if p.Limit < 0 || p.Limit > MaxPage {
+		return p, malformed("", "limit", "limit_invalid", "the limit of a page is 1 to %d", MaxPage)
+	}
+	return p, nil
+}
+
+// listing makes a page; a full one may be the last, then the next is empty.
+func listing[T any](rows []T, p Page, key func(T) string) Listing[T] {
+	l := Listing[T]{Items: rows}
+	if len(rows) == p.Limit {
+		l.Next = key(rows[len(rows)-1])
+	}
+	return l
 }

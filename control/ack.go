@@ -1,0 +1,144 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/guardyn-edge/guardyn/internal/nodeproto"
+)
+
+// Bounds of an ack.
+const (
+	maxAckKeys    = 64
+	maxAckMessage = 2000 // bytes; a longer one is cut
+)
+
+// actionRejected and actionAhead name what nodes do in the audit log.
+const (
+	actionRejected = "config.node_rejected"
+	actionAhead    = "config.node_ahead"
+)
+
+// Ack records what a node says that it serves (node, for itself alone); it is durable when Ack returns
+// nil. ErrNodeAhead for an epoch, generation or version that was never issued. An error in a is logged and
+// audited as config.node_rejected. ErrBusy when too many nodes are heard at one time.
+func (s *Service) Ack(ctx context.Context, p Principal, a nodeproto.Ack) error {
+	if err := p.isNode(); err != nil {
+		return err
+	}
+	s.count.acks.Add(1)
+	a, err := cleanAck(a)
+	if err != nil {
+		return err
+	}
+	if err := s.wasIssued(ctx, &p, a); err != nil {
+		return err
+	}
+	if a.Error != nil {
+		s.rejected(&p, a)
+	}
+	number, err := s.roster.acked(&p, &a, s.now().UTC())
+	if err != nil {
+		return err
+	}
+	return s.flushAck(ctx, number)
+}
+
+var errorCode = regexp.MustCompile(`^[a-z][a-z0-9_]{0,63}$`)
+
+// cleanAck checks what is malformed and returns a copy of its own.
+func cleanAck(a nodeproto.Ack) (nodeproto.Ack, error) {
+	var problems []Problem
+	refuse := func(member, format string, args ...any) {
+		problems = append(problems, Problem{Object: member, Code: "ack_malformed", Message: fmt.Sprintf(format, args...)})
+	}
+	if a.Version == 0 != (a.Generation == 0) || a.Version == 0 != (a.Epoch == 0) {
+		refuse("version", "version, generation and epoch are all zero, when nothing is served, or none of them")
+	}
+	if a.Version == 0 && a.ContentHash != "" || a.Version != 0 && !isHex(a.ContentHash, 64) {
+		refuse("content_hash", "the hash of what is served is 64 lower-case hex digits, empty when nothing is")
+	}
+	if !isHex(a.Boot, 32) {
+		refuse("boot", "the id of the process is 32 lower-case hex digits")
+	}
+	if len(a.TrustedKeys) > maxAckKeys {
+		refuse("trusted_keys", "at most %d keys", maxAckKeys)
+	}
+	for _, id := range a.TrustedKeys {
+		if !isHex(string(id), 16) {
+			refuse("trusted_keys", "a key id is 16 lower-case hex digits")
+			break
+		}
+	}
+	if !slices.Contains([]string{"", "fresh", "stale"}, a.Freshness) {
+		refuse("freshness", "freshness is fresh, stale or absent")
+	}
+	if a.Error != nil {
+		e := *a.Error
+		if !errorCode.MatchString(e.Code) {
+			refuse("error", "a code is a word in snake_case of at most 64 letters")
+		}
+		e.Message = strings.ToValidUTF8(e.Message[:min(len(e.Message), maxAckMessage)], "\uFFFD")
+		a.Error = &e
+	}
+	if problems != nil {
+		return a, &ProblemsError{Problems: problems}
+	}
+	a.TrustedKeys = slices.Clone(a.TrustedKeys)
+	return a, nil
+}
+
+// wasIssued refuses an ack of what this control plane never gave out.
+func (s *Service) wasIssued(ctx context.Context, p *Principal, a nodeproto.Ack) error {
+	l, err := s.currentLive(ctx)
+	if err != nil {
+		return err
+	}
+	never := func() bool {
+		return newer(a.Epoch, a.Generation, l.epochNow, l.generation) || a.Version > l.newest
+	}
+	if never() {
+		if l, err = s.refreshLive(ctx); err != nil {
+			return err
+		}
+		if never() {
+			s.foundAhead(p, l, a.Epoch, a.Generation)
+			return fmt.Errorf("node %s acknowledges epoch %d, generation %d, version %d: %w",
+				p.NodeName, a.Epoch, a.Generation, a.Version, ErrNodeAhead)
+		}
+	}
+	if a.Epoch == l.epoch && a.Generation == l.generation && (a.Version != l.version || a.ContentHash != l.hash) {
+		return malformed("", "content_hash", "ack_mismatch",
+			"generation %d is version %d, content %s, not what was acknowledged", l.generation, l.version, l.hash)
+	}
+	return nil
+}
+
+// rejected tells that a node could not install what it was offered: the platform serves two configurations.
+func (s *Service) rejected(p *Principal, a nodeproto.Ack) {
+	s.count.rejections.Add(1)
+	s.log.Error("a node refused a configuration and keeps serving what it has", "node", p.NodeName,
+		"serves_version", a.Version, "serves_generation", a.Generation,
+		"refused_version", a.Error.Version, "code", a.Error.Code, "message", a.Error.Message)
+	e := s.entry(*p, "", actionRejected, fmt.Sprintf("version %d", a.Error.Version))
+	e.Outcome = a.Error.Code
+	e.Detail = detail(map[string]any{
+		"message": a.Error.Message, "serves_version": a.Version, "serves_generation": a.Generation,
+	})
+	s.roster.complain(p, fmt.Sprintf("%s %s %s", actionRejected, e.Target, e.Outcome), e)
+}
+
+// foundAhead tells that a node has seen more than this control plane issued: the database was restored
+// from an older backup, or the node belongs to another platform.
+func (s *Service) foundAhead(p *Principal, l *live, epoch, generation uint64) {
+	s.roster.setAhead(p, epoch, generation)
+	e := s.entry(*p, "", actionAhead, fmt.Sprintf("epoch %d generation %d", epoch, generation))
+	e.Outcome = "node_ahead"
+	if s.roster.complain(p, actionAhead+" "+e.Target, e) {
+		s.log.Error("a node is ahead of this control plane", "node", p.NodeName, "node_epoch", epoch,
+			"node_generation", generation, "epoch", l.epochNow, "generation", l.generation)
+	}
+}

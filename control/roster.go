@@ -1,0 +1,228 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/guardyn-edge/guardyn/internal/nodeproto"
+	"github.com/guardyn-edge/guardyn/seal"
+)
+
+// Bounds of what is held of nodes between writes.
+const (
+	// maxHeard bounds nodes that are remembered. Beyond it a poll leaves no trace and an ack is ErrBusy.
+	maxHeard = 100_000
+	// maxNodeAudits bounds audit entries about nodes that wait to be written; more are logged only.
+	maxNodeAudits = 10_000
+	// forgetAfter is how long a node that is silent is remembered.
+	forgetAfter = 10 * time.Minute
+	// repeatAfter is how long the same complaint of a node is audited once.
+	repeatAfter = 10 * time.Minute
+	// recordTimeout bounds one write.
+	recordTimeout = 10 * time.Second
+)
+
+// heard is what one node said. Guarded by roster.mu.
+type heard struct {
+	id          string
+	address     string
+	seenAt      time.Time
+	ack         *nodeproto.Ack // not yet written
+	trusted     []seal.KeyID   // of its last poll or ack
+	dirty       bool           // is in roster.dirty
+	complaint   string         // last one that was audited
+	complaintAt time.Time
+	aheadEpoch  uint64 // what it showed when it was found ahead
+	aheadGen    uint64
+}
+
+// roster gathers what nodes say, so that many are written in one transaction. The zero value is ready but
+// for writing.
+type roster struct {
+	mu      sync.Mutex
+	nodes   map[string]*heard
+	dirty   []*heard
+	audits  []AuditEntry
+	said    uint64 // acks taken in
+	written uint64 // acks that are durable, in the order of said
+
+	writing chan struct{} // holds one: who writes
+}
+
+// node finds or makes an entry; nil when there are too many. r.mu is held.
+func (r *roster) node(id string) *heard {
+	h := r.nodes[id]
+	if h == nil && len(r.nodes) < maxHeard {
+		if r.nodes == nil {
+			r.nodes = make(map[string]*heard)
+		}
+		h = &heard{id: id}
+		r.nodes[id] = h
+	}
+	return h
+}
+
+// touch notes that a node was seen. r.mu is held.
+func (r *roster) touch(h *heard, from string, at time.Time) {
+	h.address, h.seenAt = from, at
+	if !h.dirty {
+		h.dirty = true
+		r.dirty = append(r.dirty, h)
+	}
+}
+
+// saw notes a poll.
+func (r *roster) saw(p *Principal, trusted []seal.KeyID, at time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	h := r.node(p.NodeID)
+	if h == nil {
+		return
+	}
+	r.touch(h, p.From, at)
+	if len(trusted) > 0 && !slices.Equal(h.trusted, trusted) {
+		h.trusted = slices.Clone(trusted)
+	}
+}
+
+// acked notes an ack; its number tells when it is durable.
+func (r *roster) acked(p *Principal, a *nodeproto.Ack, at time.Time) (number uint64, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	h := r.node(p.NodeID)
+	if h == nil {
+		return 0, fmt.Errorf("node %s: %w", p.NodeName, ErrBusy)
+	}
+	r.touch(h, p.From, at)
+	h.ack = a
+	h.trusted = a.TrustedKeys
+	r.said++
+	return r.said, nil
+}
+
+// complain queues an audit entry about a node unless it is the same complaint again. It reports whether
+// the complaint is new.
+func (r *roster) complain(p *Principal, complaint string, a AuditEntry) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	h := r.node(p.NodeID)
+	if h == nil || h.complaint == complaint && a.At.Sub(h.complaintAt) < repeatAfter {
+		return false
+	}
+	h.complaint, h.complaintAt = complaint, a.At
+	r.touch(h, p.From, a.At)
+	if len(r.audits) < maxNodeAudits {
+		r.audits = append(r.audits, a)
+	}
+	return true
+}
+
+// ahead notes that a node shows (epoch, generation); it reports whether it was found ahead with them before.
+func (r *roster) wasAhead(p *Principal, epoch, generation uint64) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	h := r.nodes[p.NodeID]
+	return h != nil && h.aheadEpoch == epoch && h.aheadGen == generation && generation != 0
+}
+
+func (r *roster) setAhead(p *Principal, epoch, generation uint64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if h := r.node(p.NodeID); h != nil {
+		h.aheadEpoch, h.aheadGen = epoch, generation
+	}
+}
+
+// trusts returns the key ids that a node last said that it trusts, nil when it is not remembered.
+func (r *roster) trusts(id string) []seal.KeyID {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if h := r.nodes[id]; h != nil {
+		return h.trusted
+	}
+	return nil
+}
+
+// take empties what waits to be written.
+func (r *roster) take(now time.Time) (reports []NodeReport, audits []AuditEntry, upTo uint64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, h := range r.dirty {
+		reports = append(reports, NodeReport{NodeID: h.id, Address: h.address, SeenAt: h.seenAt, Ack: h.ack})
+		h.ack, h.dirty = nil, false
+	}
+	audits = r.audits
+	r.dirty, r.audits = r.dirty[:0], nil
+	for id, h := range r.nodes {
+		if !h.dirty && now.Sub(h.seenAt) > forgetAfter {
+			delete(r.nodes, id)
+		}
+	}
+	return reports, audits, r.said
+}
+
+// putBack undoes take after a write that failed; what was said since is newer and stays.
+func (r *roster) putBack(reports []NodeReport, audits []AuditEntry) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, rep := range reports {
+		h := r.node(rep.NodeID)
+		if h == nil {
+			continue
+		}
+		if h.ack == nil {
+			h.ack = rep.Ack
+		}
+		if !h.dirty {
+			r.touch(h, rep.Address, rep.SeenAt)
+		}
+	}
+	for _, a := range audits {
+		if len(r.audits) == maxNodeAudits {
+			break
+		}
+		// The write may have taken place and only its answer be lost: an id is used once.
+		a.ID = newID()
+		r.audits = append(r.audits, a)
+	}
+}
+
+// flushNodes writes everything that waits.
+func (s *Service) flushNodes(ctx context.Context) error { return s.flushAck(ctx, 0) }
+
+// flushAck returns when the ack with this number is durable (0: when everything that waits now is). Who
+// comes while a write goes on shares the one that follows it.
+func (s *Service) flushAck(ctx context.Context, number uint64) error {
+	r := &s.roster
+	select {
+	case r.writing <- struct{}{}:
+		defer func() { <-r.writing }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if number > 0 {
+		r.mu.Lock()
+		durable := r.written >= number
+		r.mu.Unlock()
+		if durable {
+			return nil
+		}
+	}
+	reports, audits, upTo := r.take(s.now())
+	if len(reports) > 0 || len(audits) > 0 {
+		// Others wait for this write too: that the one who happens to do it goes away must not end it.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
+		defer cancel()
+		if err := s.store.RecordNodes(ctx, reports, audits); err != nil {
+			r.putBack(reports, audits)
+			return fmt.Errorf("recording nodes: %w", err)
+		}
+	}
+	r.mu.Lock()
+	r.written = upTo
+	r.mu.Unlock()
+	return nil
+}
