@@ -17,13 +17,21 @@ const maxToken = 4 << 10
 func (a *app) client() (*api.Client, error) {
 	token := a.Getenv(envToken)
 	if a.tokenFile != "" {
-		data, _, err := a.readFile(a.tokenFile, maxToken)
-		if err != nil {
-			return nil, fmt.Errorf("token file: %w", err)
+		var err error
+		if token, err = a.fileToken(); err != nil {
+			return nil, err
 		}
-		token = strings.TrimSpace(string(data))
 	}
 	return api.NewClient(a.setting(a.apiURL, envAPIURL, defaultAPIURL), token, nil)
+}
+
+// fileToken reads the token that --token-file names.
+func (a *app) fileToken() (string, error) {
+	data, _, err := a.readFile(a.tokenFile, maxToken)
+	if err != nil {
+		return "", fmt.Errorf("token file: %w", err)
+	}
+	return strings.TrimSpace(string(data)), nil
 }
 
 // collect reads a listing to its end, or its first limit items when limit is above zero.
