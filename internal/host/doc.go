@@ -1,0 +1,2 @@
+// Package host assembles rooms into processes: the control plane that listens, and the edge node that serves.
+package host
