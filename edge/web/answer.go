@@ -1,0 +1,80 @@
+package web
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+)
+
+// statusClientGone is what the access log shows for a request whose client left before it was answered.
+const statusClientGone = 499
+
+// recorder is the response, with what the access log and the counters need of it.
+type recorder struct {
+	http.ResponseWriter
+	conn    *wireConn
+	version string // of the snapshot, when it is to be told
+	status  int    // 0 before the header is written
+	bytes   int64
+}
+
+// WriteHeader implements http.ResponseWriter. The version is set here, on the final header alone, since
+// interim ones clear what was set before.
+func (w *recorder) WriteHeader(status int) {
+	if status >= 200 || status == http.StatusSwitchingProtocols {
+		if w.status == 0 {
+			w.status = status
+		}
+		if w.version != "" {
+			w.Header()[versionHeader] = []string{w.version}
+		}
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Write implements io.Writer.
+func (w *recorder) Write(p []byte) (int, error) {
+	if w.status == 0 {
+		w.WriteHeader(http.StatusOK)
+	}
+	n, err := w.ResponseWriter.Write(p)
+	w.bytes += int64(n)
+	return n, err
+}
+
+// Unwrap lets http.ResponseController reach what is wrapped.
+func (w *recorder) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// Hijack implements http.Hijacker: from here on the connection is not HTTP.
+func (w *recorder) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	if w.conn != nil {
+		w.conn.passthrough.Store(true)
+	}
+	return http.NewResponseController(w.ResponseWriter).Hijack()
+}
+
+// fail answers with the zone's error page for status, or with a plain one that says text.
+func (x *exchange) fail(status int, text string) {
+	if x.zone != nil {
+		if page, ok := x.zone.Config.Settings.ErrorPages[strconv.Itoa(status)]; ok {
+			x.answer(status, "text/html; charset=utf-8", page)
+			return
+		}
+	}
+	x.answer(status, "text/plain; charset=utf-8", strconv.Itoa(status)+" "+http.StatusText(status)+"\n"+text+"\n")
+}
+
+// answer writes an answer of the node's own.
+func (x *exchange) answer(status int, contentType, body string) {
+	h := x.w.Header()
+	h.Set("Content-Type", contentType)
+	h.Set("Content-Length", strconv.Itoa(len(body)))
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Content-Type-Options", "nosniff")
+	x.w.WriteHeader(status)
+	if x.r.Method != http.MethodHead {
+		io.WriteString(x.w, body) //nolint:errcheck // a client that left needs no answer
+	}
+}

@@ -1,0 +1,102 @@
+package web
+
+import (
+	"crypto/x509"
+	"io"
+	"log"
+	"log/slog"
+	"net"
+	"net/netip"
+	"time"
+
+	"github.com/guardyn-edge/guardyn/edge"
+)
+
+// maxHeaderBytes bounds the head of a request (431 beyond; net/http reads up to 4 KiB more before it says
+// so) and of an origin's response (502 beyond).
+const maxHeaderBytes = 64 << 10
+
+// Config of a Server. Zero fields take the default that is told; a negative duration or number is as zero.
+type Config struct {
+	// View returns the view to serve from, nil when there is none yet: requests are answered 503 then.
+	View func() *edge.View
+	// Addr is host:port to listen on by TCP; port 0 takes a free one.
+	Addr string
+	// AllowedOrigins are ranges that origins may be in although they are private, loopback or the like.
+	AllowedOrigins []netip.Prefix
+	// Logger takes what an operator must know; nil: nothing is logged.
+	Logger *slog.Logger
+	// AccessLog takes one record per request that the zone's log_sampling picks; nil: no access log.
+	AccessLog *slog.Logger
+	// Resolver of origin host names; nil: the system's.
+	Resolver *net.Resolver
+	// OriginRoots are the authorities that origins' certificates are verified against; nil: the system's.
+	OriginRoots *x509.CertPool
+	// Now is the clock of access log records; nil: time.Now.
+	Now func() time.Time
+
+	// MaxConnections of clients, default 16,384: others wait in the kernel's accept queue.
+	MaxConnections int
+	// MaxRequests being handled, WebSockets included, default 8,192: others are answered 503.
+	MaxRequests int
+	// HeaderTimeout for reading a request's head, default 10s. IdleTimeout between requests, default 75s.
+	HeaderTimeout, IdleTimeout time.Duration
+	// BodyStall is how long a request's body may bring nothing (408), default 30s; WriteStall how long a
+	// client may take nothing, default 60s.
+	BodyStall, WriteStall time.Duration
+	// DialTimeout for reaching an origin, and again for TLS with it, default 5s.
+	DialTimeout time.Duration
+	// OriginHeaderTimeout is how long an origin may think after it got the request (504), default 60s.
+	OriginHeaderTimeout time.Duration
+	// OriginIdleTimeout closes an idle connection to an origin, default 90s. MaxIdleOriginConns are kept over
+	// all, default 4,096, and MaxIdleConnsPerOrigin for one origin of one zone, default 256.
+	OriginIdleTimeout                         time.Duration
+	MaxIdleOriginConns, MaxIdleConnsPerOrigin int
+	// Grace is how long requests may take to end once serving stops, default 10s.
+	Grace time.Duration
+}
+
+func (c Config) withDefaults() Config {
+	for _, d := range []struct {
+		v     *time.Duration
+		value time.Duration
+	}{
+		{&c.HeaderTimeout, 10 * time.Second},
+		{&c.IdleTimeout, 75 * time.Second},
+		{&c.BodyStall, 30 * time.Second},
+		{&c.WriteStall, 60 * time.Second},
+		{&c.DialTimeout, 5 * time.Second},
+		{&c.OriginHeaderTimeout, 60 * time.Second},
+		{&c.OriginIdleTimeout, 90 * time.Second},
+		{&c.Grace, 10 * time.Second},
+	} {
+		if *d.v <= 0 {
+			*d.v = d.value
+		}
+	}
+	for _, n := range []struct {
+		v     *int
+		value int
+	}{
+		{&c.MaxConnections, 16384},
+		{&c.MaxRequests, 8192},
+		{&c.MaxIdleOriginConns, 4096},
+		{&c.MaxIdleConnsPerOrigin, 256},
+	} {
+		if *n.v <= 0 {
+			*n.v = n.value
+		}
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	return c
+}
+
+// stdLogger is what net/http's own complaints (a handler's panic, an accept that failed) go to.
+func (c *Config) stdLogger() *log.Logger {
+	if c.Logger == nil {
+		return log.New(io.Discard, "", 0)
+	}
+	return slog.NewLogLogger(c.Logger.Handler(), slog.LevelWarn)
+}

@@ -1,0 +1,21 @@
+// Package web is the node's HTTP proxy: it answers each request from the view that it takes once, by the
+// zone's rules, pools and records.
+//
+// # Which origin serves
+//
+// The first of these that there is:
+//
+//  1. the pool that a route rule of the origin phase names;
+//  2. the load balancer of the host, by its exact name, then by the nearest wildcard: of its pools in order the
+//     first with an enabled origin, then its fallback;
+//  3. the zone's pool named "default";
+//  4. the content of the host's proxied record: its addresses on port 80, or its CNAME target, resolved when the
+//     connection is opened.
+//
+// A host without any of them answers 404, as does a host of no zone.
+//
+// # Bounds
+//
+// See [Config] for what is bounded and by how much. Whatever comes over a bound is answered 503 or waits in
+// the kernel's accept queue; nothing grows.
+package web

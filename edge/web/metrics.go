@@ -1,0 +1,107 @@
+package web
+
+import (
+	"log/slog"
+	"math/rand/v2"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/guardyn-edge/guardyn/edge/rules"
+)
+
+// counters only rise.
+type counters struct {
+	requests      [6]atomic.Uint64 // by status class; 0: no status
+	ruleMatches   atomic.Uint64
+	ruleErrors    atomic.Uint64
+	originErrors  atomic.Uint64
+	originRefused atomic.Uint64
+	shed          atomic.Uint64
+}
+
+// Metrics are what a server counted since it was made, and what is in it now.
+type Metrics struct {
+	// Requests answered, by the first digit of the status; at 0 those whose client left first.
+	Requests [6]uint64
+	// RuleMatches counts rules that matched, RuleErrors expressions that erred and so did not.
+	RuleMatches, RuleErrors uint64
+	// OriginErrors counts requests answered 502 or 504; OriginRefused connections that the origin guard
+	// stopped.
+	OriginErrors, OriginRefused uint64
+	// Shed counts requests answered 503 for lack of a slot.
+	Shed uint64
+	// InFlight are requests being handled, Connections those of clients.
+	InFlight, Connections int
+}
+
+// Metrics returns the server's counts.
+func (s *Server) Metrics() Metrics {
+	c := &s.counters
+	m := Metrics{
+		RuleMatches: c.ruleMatches.Load(), RuleErrors: c.ruleErrors.Load(),
+		OriginErrors: c.originErrors.Load(), OriginRefused: c.originRefused.Load(),
+		Shed: c.shed.Load(), InFlight: len(s.requests),
+	}
+	for i := range m.Requests {
+		m.Requests[i] = c.requests[i].Load()
+	}
+	if s.listener != nil {
+		m.Connections = s.listener.len()
+	}
+	return m
+}
+
+// note keeps a rule for the access log.
+func (x *exchange) note(rule *rules.Rule) {
+	if x.server.config.AccessLog != nil && len(x.logged) < maxLogged {
+		x.logged = append(x.logged, string(rule.Phase)+"/"+strconv.Itoa(rule.Index+1)+"/"+string(rule.Action))
+	}
+}
+
+// maxLogged bounds how many rules an access log record names.
+const maxLogged = 16
+
+// finish counts a request and writes its access log record when the sample picks it.
+func (s *Server) finish(x *exchange, start time.Time) {
+	class := x.w.status / 100
+	if class > 5 || x.w.status == statusClientGone {
+		class = 0
+	}
+	s.counters.requests[class].Add(1)
+	if n := x.rule.Errors; n > 0 {
+		s.counters.ruleErrors.Add(uint64(n))
+	}
+	if s.config.AccessLog == nil {
+		return
+	}
+	if x.zone != nil {
+		if p := x.zone.Config.Settings.LogSampling; p != nil && rand.IntN(10000) >= int(*p) {
+			return
+		}
+	}
+	attrs := make([]slog.Attr, 0, 14)
+	attrs = append(attrs,
+		slog.Time("start", start),
+		slog.Float64("seconds", s.config.Now().Sub(start).Seconds()),
+		slog.String("client", x.rule.Client.String()),
+		slog.String("host", x.r.Host),
+		slog.String("method", x.r.Method),
+		slog.String("path", x.rule.Path), // without the query, which holds secrets too often
+		slog.Int("status", x.w.status),
+		slog.Int64("bytes", x.w.bytes),
+	)
+	if x.zone != nil {
+		attrs = append(attrs, slog.String("zone", x.zone.Config.Name.String()), slog.Uint64("version", x.view.Version()))
+	}
+	if x.target != nil && x.target.origin != nil {
+		attrs = append(attrs, slog.String("origin", x.target.origin.Pool+"/"+x.target.origin.Name))
+	}
+	if len(x.logged) > 0 {
+		attrs = append(attrs, slog.Any("rules", x.logged))
+	}
+	if x.originErr != nil {
+		attrs = append(attrs, slog.String("error", x.originErr.Error()))
+	}
+	s.config.AccessLog.LogAttrs(x.r.Context(), slog.LevelInfo, "request", attrs...)
+}

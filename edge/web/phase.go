@@ -1,0 +1,219 @@
+package web
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/guardyn-edge/guardyn/edge/rules"
+	"github.com/guardyn-edge/guardyn/zone"
+)
+
+// phase is what a node does at one point of a request. Neither function: the node carries the rules of this
+// phase and does not run them.
+type phase struct {
+	name zone.Phase
+	// request acts before the origin; true: the request is answered.
+	request func(x *exchange, name zone.Phase) bool
+	// response acts on the header of the origin's answer.
+	response func(x *exchange, name zone.Phase, h http.Header)
+}
+
+// phaseTable gives each phase, in the order of execution, what runs it. This is the one place that says
+// which phases this node implements.
+func phaseTable(order []zone.Phase) []phase {
+	table := make([]phase, len(order))
+	for i, name := range order {
+		p := phase{name: name}
+		switch name {
+		case zone.PhaseRedirect:
+			p.request = (*exchange).redirect
+		case zone.PhaseTransformRequest:
+			p.request = (*exchange).transformRequest
+		case zone.PhaseCustom:
+			p.request = (*exchange).custom
+		case zone.PhaseOrigin:
+			p.request = (*exchange).route
+		case zone.PhaseTransformResponse:
+			p.response = (*exchange).transformResponse
+		case zone.PhaseRatelimit, zone.PhaseCache, zone.PhaseFunction:
+		}
+		table[i] = p
+	}
+	return table
+}
+
+// common does the actions that every phase has. stop ends the phase.
+func (x *exchange) common(rule *rules.Rule) (stop bool) {
+	x.server.counters.ruleMatches.Add(1)
+	switch rule.Action {
+	case zone.ActionLog:
+		x.note(rule)
+	case zone.ActionAllow:
+		return true
+	case zone.ActionSkip:
+		if len(rule.Parameters.Phases) == 0 {
+			return true
+		}
+		if x.skipped == nil {
+			x.skipped = make(map[zone.Phase]bool)
+		}
+		for _, p := range rule.Parameters.Phases {
+			x.skipped[p] = true
+		}
+		return x.skipped[rule.Phase]
+	}
+	return false
+}
+
+func (x *exchange) redirect(name zone.Phase) bool {
+	for rule := range x.zone.Rules.Matching(name, &x.rule) {
+		if x.common(rule) {
+			return false
+		}
+		if rule.Action != zone.ActionRedirect {
+			continue
+		}
+		x.note(rule)
+		p := rule.Parameters
+		location := p.Location
+		if p.PreserveQuery && x.rule.Query != "" {
+			location = withQuery(location, x.rule.Query)
+		}
+		status := p.Status
+		if status == 0 {
+			status = http.StatusFound
+		}
+		x.w.Header().Set("Location", location)
+		x.answer(status, "text/plain; charset=utf-8", http.StatusText(status)+"\n")
+		return true
+	}
+	return false
+}
+
+// withQuery appends a query to a URL, before its fragment.
+func withQuery(location, query string) string {
+	base, fragment, found := strings.Cut(location, "#")
+	sep := "?"
+	if strings.Contains(base, "?") {
+		sep = "&"
+	}
+	if base += sep + query; found {
+		base += "#" + fragment
+	}
+	return base
+}
+
+func (x *exchange) transformRequest(name zone.Phase) bool {
+	for rule := range x.zone.Rules.Matching(name, &x.rule) {
+		if x.common(rule) {
+			break
+		}
+		switch p := rule.Parameters; rule.Action {
+		case zone.ActionRewrite:
+			x.rewrite(p)
+		case zone.ActionSetHeader:
+			if name := http.CanonicalHeaderKey(p.Name); settable(name) {
+				x.r.Header[name] = []string{p.Value}
+			}
+		case zone.ActionRemoveHeader:
+			if name := http.CanonicalHeaderKey(p.Name); settable(name) {
+				delete(x.r.Header, name)
+			}
+		}
+	}
+	return false
+}
+
+// rewrite replaces path and query. What does not normalise is counted as a rule's error and left.
+func (x *exchange) rewrite(p zone.Parameters) {
+	path, query := x.rule.Path, x.rule.Query
+	var err error
+	if p.Path != "" {
+		if path, err = normalizePath(p.Path); err != nil {
+			x.rule.Errors++
+			return
+		}
+	}
+	if p.Query != nil {
+		if query, err = NormalizeQuery(*p.Query); err != nil {
+			x.rule.Errors++
+			return
+		}
+	}
+	x.rule.Rewrite(path, query)
+}
+
+func (x *exchange) custom(name zone.Phase) bool {
+	for rule := range x.zone.Rules.Matching(name, &x.rule) {
+		if x.common(rule) {
+			return false
+		}
+		if rule.Action != zone.ActionBlock {
+			continue
+		}
+		x.note(rule)
+		p := rule.Parameters
+		status := p.Status
+		if status == 0 {
+			status = http.StatusForbidden
+		}
+		if p.Body == "" {
+			x.fail(status, "This request is not allowed.")
+			return true
+		}
+		contentType := p.ContentType
+		if contentType == "" {
+			contentType = "text/plain; charset=utf-8"
+		}
+		x.answer(status, contentType, p.Body)
+		return true
+	}
+	return false
+}
+
+func (x *exchange) route(name zone.Phase) bool {
+	for rule := range x.zone.Rules.Matching(name, &x.rule) {
+		if x.common(rule) {
+			return false
+		}
+		if rule.Action == zone.ActionRoute {
+			x.note(rule)
+			x.pool = rule.Parameters.Pool
+			return false
+		}
+	}
+	return false
+}
+
+func (x *exchange) transformResponse(name zone.Phase, h http.Header) {
+	for rule := range x.zone.Rules.Matching(name, &x.rule) {
+		if x.common(rule) {
+			return
+		}
+		field := http.CanonicalHeaderKey(rule.Parameters.Name)
+		switch rule.Action {
+		case zone.ActionSetHeader:
+			if settable(field) {
+				h[field] = []string{rule.Parameters.Value}
+			}
+		case zone.ActionRemoveHeader:
+			if settable(field) {
+				delete(h, field)
+			}
+		}
+	}
+}
+
+// settable reports whether a rule may set or remove a field: not those that frame the message or are the
+// node's.
+func settable(name string) bool {
+	if name == "" || reserved(name) {
+		return false
+	}
+	for _, h := range hopByHop {
+		if h == name {
+			return false
+		}
+	}
+	return name != "Host" && name != "Content-Length" && name != "Cdn-Loop"
+}
