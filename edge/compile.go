@@ -56,6 +56,10 @@ func Compile(old *View, s *snapshot.Snapshot, generation uint64, o Options) (*Vi
 	if v.programs == nil {
 		v.programs = rules.NewPrograms(0)
 	}
+	if old != nil && prev.ContentHash() == s.ContentHash() {
+		v.index = before // the same content under another generation
+		return v, nil
+	}
 	delta := s.Delta(prev)
 	added, err := compileZones(&before, delta.Changed, v.programs)
 	if err != nil {
