@@ -76,17 +76,21 @@ func Migrate(ctx context.Context, rawURL string) (err error) {
 	}
 }
 
-func (db *DB) up(ctx context.Context) error {
+func (db *DB) up(ctx context.Context) (err error) {
 	dir, dialect, table := db.dialect.migrations()
+	if dialect == goose.DialectPostgres {
+		release, failed := lockMigrations(ctx, db.writer)
+		if failed != nil {
+			return failed
+		}
+		defer func() { err = errors.Join(err, release()) }()
+	}
 	files, err := fs.Sub(migrationFiles, dir)
 	if err != nil {
 		return err
 	}
-	opts := []goose.ProviderOption{goose.WithDisableGlobalRegistry(true), goose.WithTableName(table)}
-	if dialect == goose.DialectPostgres {
-		opts = append(opts, goose.WithSessionLocker(advisoryLock{}))
-	}
-	provider, err := goose.NewProvider(dialect, db.writer, files, opts...)
+	provider, err := goose.NewProvider(dialect, db.writer, files,
+		goose.WithDisableGlobalRegistry(true), goose.WithTableName(table))
 	if err != nil {
 		return err
 	}
@@ -131,30 +135,29 @@ func latestMigration(d dialect) int64 {
 	return latest
 }
 
-// advisoryLock holds migrationLock on the session that migrates, and makes the schema that goose's version
-// table lives in. It waits on the server, without polling.
-type advisoryLock struct{}
-
-func (advisoryLock) SessionLock(ctx context.Context, conn *sql.Conn) error {
+// lockMigrations holds migrationLock on a connection of its own until release is called, and makes the
+// schema that the version table lives in. It waits on the server, without polling.
+func lockMigrations(ctx context.Context, db *sql.DB) (release func() error, err error) {
+	conn, err := db.Conn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	release = func() error {
+		_, err := conn.ExecContext(context.WithoutCancel(ctx), `SELECT pg_advisory_unlock($1)`, migrationLock)
+		return errors.Join(err, conn.Close())
+	}
 	if _, err := conn.ExecContext(ctx, `SELECT pg_advisory_lock($1)`, migrationLock); err != nil {
-		return fmt.Errorf("take the migration lock: %w", err)
+		return nil, errors.Join(fmt.Errorf("take the migration lock: %w", err), conn.Close())
 	}
 	// Not "create if absent" alone: that needs a right on the database which the owner of a ready-made
 	// schema may not have.
 	var there bool
-	err := conn.QueryRowContext(ctx, `SELECT to_regnamespace('edge') IS NOT NULL`).Scan(&there)
+	err = conn.QueryRowContext(ctx, `SELECT to_regnamespace('edge') IS NOT NULL`).Scan(&there)
 	if err == nil && !there {
 		_, err = conn.ExecContext(ctx, `CREATE SCHEMA edge`)
 	}
 	if err != nil {
-		return errors.Join(fmt.Errorf("create schema edge: %w", err), advisoryLock{}.SessionUnlock(ctx, conn))
+		return nil, errors.Join(fmt.Errorf("create schema edge: %w", err), release())
 	}
-	return nil
-}
-
-func (advisoryLock) SessionUnlock(ctx context.Context, conn *sql.Conn) error {
-	if _, err := conn.ExecContext(ctx, `SELECT pg_advisory_unlock($1)`, migrationLock); err != nil {
-		return fmt.Errorf("release the migration lock: %w", err)
-	}
-	return nil
+	return release, nil
 }
