@@ -96,7 +96,7 @@ func (a *Agent) poll(ctx context.Context) outcome {
 		return outcomeFailed
 	}
 	a.update(func(s *Status) { s.LastPoll = a.cfg.Now() })
-	a.fresh.hear(a, ask.Nonce, answer.Freshness)
+	a.fresh.hear(a, ask.Nonce, answer.Freshness, answer.Artefact != nil)
 	if answer.Skipped {
 		return outcomeSkipped
 	}
@@ -125,13 +125,15 @@ func (a *Agent) poll(ctx context.Context) outcome {
 	return outcomeRejected
 }
 
-// reject remembers an offer whose bytes were the ones that it promised, so that they are not fetched
-// again. Bytes damaged on the way are fetched anew.
+// reject remembers an offer so that its payload is not fetched again, unless a genuine activation came with
+// other bytes than it promises: those were damaged on the way.
 func (a *Agent) reject(art *seal.Artefact) {
-	sum := blake3.Sum256(art.Payload)
-	if art.Activation.ClaimsPayload(hex.EncodeToString(sum[:])) {
-		a.rejected = nodeproto.Fingerprint(art)
+	if act, _, err := seal.VerifyActivation(art.Activation, a.cfg.Keys); err == nil {
+		if sum := blake3.Sum256(art.Payload); act.PayloadBLAKE3 != hex.EncodeToString(sum[:]) {
+			return
+		}
 	}
+	a.rejected = nodeproto.Fingerprint(art)
 }
 
 // report makes an acknowledgement pending; the newest replaces one that was not sent.

@@ -1,0 +1,209 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/guardyn-edge/guardyn/api"
+	"github.com/guardyn-edge/guardyn/edge"
+	"github.com/guardyn-edge/guardyn/edge/dns"
+	"github.com/guardyn-edge/guardyn/edge/web"
+	"github.com/guardyn-edge/guardyn/internal/durable"
+	"github.com/guardyn-edge/guardyn/node"
+	"github.com/guardyn-edge/guardyn/seal"
+)
+
+// Edge is a running edge node: the agent, and the servers that answer from what it installs. It owns a
+// goroutine for each and ends them in Close.
+type Edge struct {
+	cfg   EdgeConfig
+	live  edge.Live
+	state *durable.Dir
+	agent *node.Agent
+	dns   *dns.Server
+	web   *web.Server
+	admin *http.Server
+
+	adminListener net.Listener
+	stop          context.CancelFunc
+	ended         chan struct{} // closed when every goroutine is done
+	failed        chan struct{} // closed when fault is set
+	fail          sync.Once
+	fault         error
+	close         sync.Once
+	err           error
+}
+
+// StartEdge takes the state directory, listens, serves what the directory holds, and starts to poll. A control
+// plane that is away is no error. ctx bounds the start alone; a running Edge is ended by Close.
+func StartEdge(ctx context.Context, cfg EdgeConfig) (_ *Edge, err error) {
+	if cfg, err = cfg.withDefaults(); err != nil {
+		return nil, err
+	}
+	e := &Edge{cfg: cfg, ended: make(chan struct{}), failed: make(chan struct{})}
+	if e.state, err = durable.Open(cfg.StateDir); err != nil {
+		return nil, fmt.Errorf("state directory: %w", err)
+	}
+	if err := e.start(ctx); err != nil {
+		return nil, errors.Join(err, e.release())
+	}
+	return e, nil
+}
+
+func (e *Edge) start(ctx context.Context) (err error) {
+	source, err := api.NewNodeClient(e.cfg.APIURL, e.cfg.Token, nil)
+	if err != nil {
+		return err
+	}
+	e.agent, err = node.New(node.Config{
+		Source: source, Host: e, Keys: e.cfg.PublicKeys, Dir: e.state, Interval: e.cfg.Interval, Wait: e.cfg.Wait,
+		Logger: e.cfg.Logger, Now: e.cfg.Now,
+	})
+	if err != nil {
+		return err
+	}
+	// The disk first: no query meets an empty node that could have answered.
+	if _, err := e.agent.Boot(ctx); err != nil {
+		return err
+	}
+	e.dns, err = dns.NewServer(dns.Config{
+		Live: &e.live, Addr: e.cfg.DNSAddr, RateLimitExempt: e.cfg.RateLimitExempt, Logger: e.cfg.Logger, Now: e.cfg.Now,
+	})
+	if err != nil {
+		return err
+	}
+	e.web = web.NewServer(web.Config{
+		View: e.live.Load, Addr: e.cfg.HTTPAddr, AllowedOrigins: e.cfg.AllowedOrigins, Logger: e.cfg.Logger, Now: e.cfg.Now,
+	})
+	if e.admin, err = e.adminServer(); err != nil {
+		return err
+	}
+	if err := e.dns.Listen(); err != nil {
+		return err
+	}
+	if err := e.web.Listen(); err != nil {
+		return err
+	}
+	if e.adminListener, err = (&net.ListenConfig{}).Listen(ctx, "tcp", e.cfg.AdminAddr); err != nil {
+		return fmt.Errorf("listen for the admin address: %w", err)
+	}
+	e.run()
+	return nil
+}
+
+// run starts what runs until Close.
+func (e *Edge) run() {
+	work, stop := context.WithCancel(context.Background())
+	e.stop = stop
+	var running sync.WaitGroup
+	part := func(name string, serve func() error) {
+		running.Go(func() {
+			if err := serve(); err != nil {
+				e.failWith(fmt.Errorf("%s: %w", name, err))
+			}
+		})
+	}
+	part("agent", func() error { return e.agent.Run(work) })
+	part("DNS on "+e.DNSAddr(), func() error { return e.dns.Serve(work) })
+	part("HTTP on "+e.HTTPAddr(), func() error { return e.web.Serve(work) })
+	part("admin on "+e.AdminAddr(), func() error {
+		if err := e.admin.Serve(e.adminListener); !errors.Is(err, http.ErrServerClosed) {
+			return err
+		}
+		return nil
+	})
+	go func() {
+		running.Wait()
+		close(e.ended)
+	}()
+}
+
+func (e *Edge) failWith(err error) {
+	e.fail.Do(func() {
+		e.fault = err
+		close(e.failed)
+	})
+}
+
+// Prepare implements node.Host: it compiles v, sharing with the view that is served.
+func (e *Edge) Prepare(_ context.Context, v *seal.Verified) (node.Prepared, error) {
+	begun := e.cfg.Now()
+	view, err := edge.Compile(e.live.Load(), v.Snapshot(), v.Activation().Generation, edge.Options{ServiceAddresses: e.cfg.ServiceAddresses})
+	if err != nil {
+		return nil, err
+	}
+	e.cfg.Logger.Debug("compiled", "version", view.Version(), "zones", view.Len(), "took", e.cfg.Now().Sub(begun).Round(time.Microsecond))
+	return compiled{&e.live, view}, nil
+}
+
+type compiled struct {
+	live *edge.Live
+	view *edge.View
+}
+
+func (c compiled) Swap() { c.live.Store(c.view) }
+
+// DNSAddr, HTTPAddr and AdminAddr are what the node listens on, host:port.
+func (e *Edge) DNSAddr() string   { return e.dns.Addr().String() }
+func (e *Edge) HTTPAddr() string  { return e.web.Addr().String() }
+func (e *Edge) AdminAddr() string { return e.adminListener.Addr().String() }
+
+// Status is what the agent does now.
+func (e *Edge) Status() node.Status { return e.agent.Status() }
+
+// Wait returns when the node cannot go on, with the reason, or was closed, with nil. After the former the
+// caller still calls Close.
+func (e *Edge) Wait() error {
+	select {
+	case <-e.failed:
+		return e.fault
+	case <-e.ended:
+	}
+	select {
+	case <-e.failed:
+		return e.fault
+	default:
+		return nil
+	}
+}
+
+// Close stops polling and listening, answers what is under way, and gives the state directory back. When ctx
+// ends first, connections that are left are cut off.
+func (e *Edge) Close(ctx context.Context) error {
+	e.close.Do(func() {
+		e.stop()
+		err := e.admin.Shutdown(ctx)
+		if err != nil {
+			err = errors.Join(err, e.admin.Close())
+		}
+		select {
+		case <-e.ended:
+		case <-ctx.Done():
+			err = errors.Join(err, fmt.Errorf("requests were cut off: %w", ctx.Err()), e.web.Close())
+			<-e.ended
+		}
+		e.err = errors.Join(err, e.release())
+	})
+	return e.err
+}
+
+// release gives back what a start took, as far as it came.
+func (e *Edge) release() error {
+	if e.stop == nil {
+		if e.dns != nil {
+			e.dns.Close()
+		}
+		if e.web != nil {
+			_ = e.web.Close()
+		}
+		if e.adminListener != nil {
+			_ = e.adminListener.Close()
+		}
+	}
+	return e.state.Close()
+}

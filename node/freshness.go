@@ -1,0 +1,102 @@
+package node
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"time"
+
+	"github.com/guardyn-edge/guardyn/seal"
+)
+
+const (
+	// freshInterval between proofs that the control plane's answers are not recordings.
+	freshInterval = time.Hour
+	// staleAfter is how long without a proof raises the alarm.
+	staleAfter = 3 * freshInterval
+)
+
+// freshness keeps what a node knows of how current its control plane's answers are. It belongs to the
+// agent's goroutine.
+type freshness struct {
+	since time.Time // of the last proof, or of the agent's start
+	heard bool      // a proof since the start
+	// named is what the statement of the poll under way says is live, nil when it brought none.
+	named *seal.FreshnessStatement
+}
+
+// nonce returns a new nonce when a proof is due, else "".
+func (f *freshness) nonce(a *Agent) string {
+	f.named = nil
+	if f.heard && a.cfg.Now().Sub(f.since) < freshInterval && !a.unproven() {
+		return ""
+	}
+	var b [16]byte
+	if _, err := rand.Read(b[:]); err != nil {
+		a.log.Warn("no nonce", "error", err)
+		return ""
+	}
+	return hex.EncodeToString(b[:])
+}
+
+// hear takes the statement of an answer. offered tells whether the answer brought an artefact: without one
+// the statement must name what is served.
+func (f *freshness) hear(a *Agent, nonce, header string, offered bool) {
+	if nonce == "" || header == "" {
+		return
+	}
+	st, _, err := seal.VerifyFreshness(header, a.cfg.Keys, nonce)
+	if err != nil {
+		a.log.Warn("freshness statement refused", "error", err)
+		return
+	}
+	if a.served != nil {
+		act := a.served.Activation()
+		newer := st.Epoch > act.Epoch || st.Epoch == act.Epoch && st.Generation > act.Generation
+		same := st.Epoch == act.Epoch && st.Generation == act.Generation && st.ContentHash == act.ContentHash
+		if !same && (!newer || !offered) {
+			a.log.Warn("freshness statement names another activation than the answer",
+				"epoch", st.Epoch, "generation", st.Generation)
+			return
+		}
+	}
+	f.named, f.since, f.heard = &st, a.cfg.Now(), true
+}
+
+// allows refuses an activation that nothing proves to be live: on a node whose trusted keys have no mark,
+// only the statement of the same answer does.
+func (f *freshness) allows(a *Agent, act seal.Activation) error {
+	if !a.unproven() {
+		return nil
+	}
+	if f.named == nil {
+		return &seal.Refusal{Code: "freshness_missing", Message: "this node has no state that would tell an old " +
+			"configuration from the live one, and the answer brought no valid freshness statement"}
+	}
+	if n := f.named; n.Epoch != act.Epoch || n.Generation != act.Generation || n.ContentHash != act.ContentHash {
+		return &seal.Refusal{Code: "freshness_missing", Message: fmt.Sprintf(
+			"the freshness statement names generation %d of epoch %d, the offered activation is generation %d of epoch %d",
+			n.Generation, n.Epoch, act.Generation, act.Epoch)}
+	}
+	return nil
+}
+
+func (f *freshness) stale(now time.Time) bool { return now.Sub(f.since) > staleAfter }
+
+// word is how an acknowledgement puts it.
+func (f *freshness) word(now time.Time) string {
+	switch {
+	case f.stale(now):
+		return "stale"
+	case f.heard:
+		return "fresh"
+	default:
+		return ""
+	}
+}
+
+// unproven reports whether no key that is trusted now ever signed something that passed here.
+func (a *Agent) unproven() bool {
+	_, ok := a.state.Marks.Highest(a.cfg.Keys)
+	return !ok
+}
