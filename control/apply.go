@@ -202,7 +202,7 @@ func (s *Service) prove(a seal.Artefact, built *snapshot.Snapshot) (*snapshot.Sn
 	var refusal *seal.Refusal
 	if errors.As(err, &refusal) {
 		switch refusal.Code {
-		case "key_untrusted", "signature_malformed", "signature_invalid", "activation_invalid":
+		case seal.CodeKeyUntrusted, seal.CodeSignatureMalformed, seal.CodeSignatureInvalid, seal.CodeActivationInvalid:
 			return nil, fmt.Errorf("%w: %w", ErrKeyMismatch, err)
 		}
 	}

@@ -76,7 +76,12 @@ func malformed(zoneName, object, code, format string, a ...any) error {
 func malformedBy(zn zone.Name, object string, err error) error {
 	var ps []Problem
 	for _, e := range unjoin(err) {
-		ps = append(ps, Problem{Zone: zn.String(), Object: object, Code: "malformed", Message: e.Error()})
+		p := Problem{Zone: zn.String(), Object: object, Code: "malformed", Message: e.Error()}
+		var of *zone.ObjectError
+		if errors.As(e, &of) {
+			p.Object, p.Message = of.Object, of.Err.Error()
+		}
+		ps = append(ps, p)
 	}
 	return &ProblemsError{Problems: ps}
 }

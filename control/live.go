@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/klauspost/compress/zstd"
+
 	"github.com/guardyn-edge/guardyn/seal"
 	"github.com/guardyn-edge/guardyn/snapshot"
 )
@@ -172,8 +174,35 @@ func (s *Service) openLive(ctx context.Context, row *SnapshotRow) (*snapshot.Sna
 	return snap, nil
 }
 
-// openStored reads an artefact out of the control plane's own store. One that was sealed with a key that is
-// no longer trusted is read too: it is what is live, and plans compare with it until it is sealed anew.
+// openStored reads a snapshot out of the control plane's own store, which what it holds is compared with and
+// nothing is served from. One that was sealed with a key that is not known here any more is read too: after a change
+// of keys it is what is live, until it is sealed anew.
 func (s *Service) openStored(sealed seal.Sealed) (*snapshot.Snapshot, error) {
-	return seal.OpenSealed(sealed, s.trusted)
+	snap, err := seal.OpenSealed(sealed, s.trusted)
+	var refusal *seal.Refusal
+	if errors.As(err, &refusal) && refusal.Code == seal.CodeKeyUntrusted {
+		return readPayload(sealed)
+	}
+	return snap, err
+}
+
+// readPayload reads a payload whose signature cannot be checked; its content must still have the hash.
+func readPayload(sealed seal.Sealed) (*snapshot.Snapshot, error) {
+	dec, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(seal.MaxDocument))
+	if err != nil {
+		return nil, err
+	}
+	defer dec.Close()
+	doc, err := dec.DecodeAll(sealed.Payload, nil)
+	if err != nil {
+		return nil, fmt.Errorf("unpacking: %w", err)
+	}
+	snap, err := snapshot.Parse(doc, nil)
+	if err != nil {
+		return nil, err
+	}
+	if snap.ContentHash() != sealed.ContentHash || snap.Meta().Version != sealed.Version {
+		return nil, fmt.Errorf("it holds version %d with content %s", snap.Meta().Version, snap.ContentHash())
+	}
+	return snap, nil
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/guardyn-edge/guardyn/internal/nodeproto"
+	"github.com/guardyn-edge/guardyn/seal"
 )
 
 // PollAnswer is nodeproto.Answer with the live generation, which a 204 tells too.
@@ -64,18 +65,12 @@ func (s *Service) Poll(ctx context.Context, p Principal, q nodeproto.Poll) (Poll
 	return a, nil
 }
 
-// Bounds of a nonce, in hex digits.
-const (
-	minNonce = 16
-	maxNonce = 64
-)
-
 func checkPoll(q *nodeproto.Poll) error {
 	if q.Wait < 0 || q.Wait > nodeproto.MaxWait {
 		return malformed("", "wait", "poll_malformed", "wait is 0 to %d seconds", nodeproto.MaxWait/time.Second)
 	}
-	if n := len(q.Nonce); n > 0 && (n < minNonce || n > maxNonce || !isHex(q.Nonce, n)) {
-		return malformed("", "nonce", "poll_malformed", "a nonce is %d to %d lower-case hex digits", minNonce, maxNonce)
+	if q.Nonce != "" && !seal.ValidNonce(q.Nonce) {
+		return malformed("", "nonce", "poll_malformed", "a nonce is 16 to 64 lower-case hex digits")
 	}
 	if len(q.TrustedKeys) > maxAckKeys {
 		return malformed("", "trusted_keys", "poll_malformed", "at most %d keys", maxAckKeys)
@@ -137,7 +132,13 @@ func (s *Service) wait(ctx context.Context, l *live, q *nodeproto.Poll) (*live, 
 	}
 }
 
-// freshness proves to the node that asked with nonce what is live now.
+// freshness proves to the node that asked with nonce what is live now; there is nothing to prove before
+// anything is.
 func (s *Service) freshness(l *live, nonce string) (string, error) {
-	return "", nil
+	if l.artefact == nil {
+		return "", nil
+	}
+	return seal.SignFreshness(s.key, seal.FreshnessStatement{
+		Nonce: nonce, Epoch: l.epoch, Generation: l.generation, ContentHash: l.hash, IssuedAt: s.now(),
+	})
 }

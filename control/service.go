@@ -76,7 +76,7 @@ func New(cfg Config) (*Service, error) {
 	if cfg.Store == nil {
 		return nil, errors.New("control: no store")
 	}
-	if cfg.SigningKey == (seal.SigningKey{}) {
+	if cfg.SigningKey.IsZero() {
 		return nil, errors.New("control: no signing key; set GUARDYN_CONFIG_SIGNING_KEY, gdn keys generate makes one")
 	}
 	if cfg.Refresh < 0 || cfg.MaxLongPolls < 0 || cfg.MaxBuilds < 0 {
