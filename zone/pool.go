@@ -11,8 +11,9 @@ const (
 
 // Pool is a named set of origins that serve the same thing. Normal form: origins sorted by name.
 type Pool struct {
-	Origins []Origin     `json:"origins,omitempty"`
-	Health  *HealthCheck `json:"health,omitempty"`
+	Origins []Origin `json:"origins,omitempty"`
+	// Health is nil for no check; an empty HealthCheck is one with all defaults.
+	Health *HealthCheck `json:"health,omitzero"`
 	// Policy by which a request picks an origin; default round_robin.
 	Policy Policy `json:"policy,omitempty"`
 }
@@ -68,7 +69,7 @@ type LoadBalancer struct {
 	// Fallback pool, used when no pool above has a healthy origin, whatever its own health.
 	Fallback string `json:"fallback,omitempty"`
 	// Sticky sessions, when not nil.
-	Sticky *Sticky `json:"sticky,omitempty"`
+	Sticky *Sticky `json:"sticky,omitzero"`
 }
 
 // Sticky keeps a client on one origin by a cookie.

@@ -64,7 +64,7 @@ type Parameters struct {
 	PreserveQuery bool `json:"preserve_query,omitzero"`
 	// Path and Query replace the request's (rewrite).
 	Path  string  `json:"path,omitempty"`
-	Query *string `json:"query,omitempty"`
+	Query *string `json:"query,omitzero"`
 	// Name and Value of a header (set_header, remove_header).
 	Name  string `json:"name,omitempty"`
 	Value string `json:"value,omitempty"`

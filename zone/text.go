@@ -71,3 +71,6 @@ func kindWord(k jsontext.Kind) string {
 		return "this"
 	}
 }
+
+// quoteAll prints text whole in quotes, control characters inert.
+func quoteAll(s string) string { return strconv.Quote(s) }
