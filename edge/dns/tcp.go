@@ -180,9 +180,9 @@ func (t *tcpListener) add(conn net.Conn, source netip.Addr, c *Config) bool {
 	return true
 }
 
-// remove closes a connection and forgets it.
+// remove forgets a connection and closes it, in this order: a client that sees the end has room for another.
 func (t *tcpListener) remove(conn net.Conn, source netip.Addr) {
-	conn.Close()
+	defer conn.Close()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.conns, conn)
