@@ -1,0 +1,78 @@
+package snapshot
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/tetratelabs/wazero"
+
+	"github.com/guardyn-edge/guardyn/zone"
+)
+
+// wasiModule is the only module that a function may import from: WASI preview 1.
+const wasiModule = "wasi_snapshot_preview1"
+
+const wasmPage = 64 << 10
+
+// functions judges modules: that they compile as WASI commands within the plan's memory, and their bounds.
+func (j *judge) functions() {
+	limit := j.z.Ceilings.Effective()
+	for _, name := range slices.Sorted(maps.Keys(j.z.Functions)) {
+		f := j.z.Functions[name]
+		object := "function " + name
+		over := func(what string, have, most fmt.Stringer, is bool) {
+			if is {
+				j.problem(object, "ceiling_exceeded", "its %s is %s and the plan allows %s; lower it or ask for a larger plan", what, have, most)
+			}
+		}
+		over("memory", f.Memory, limit.FunctionMemory, f.Memory > limit.FunctionMemory)
+		over("output", f.Output, limit.FunctionOutput, f.Output > limit.FunctionOutput)
+		over("timeout", f.Timeout, limit.FunctionTime, f.Timeout > limit.FunctionTime)
+		if size := zone.Size(len(f.Module)); size > limit.FunctionSize {
+			j.problem(object, "function_too_large", "the module has %s and the plan allows %s; make it smaller or ask for a larger plan", size, limit.FunctionSize)
+			continue
+		}
+		memory := limit.FunctionMemory
+		if f.Memory > 0 {
+			memory = min(memory, f.Memory)
+		}
+		if j.live != nil {
+			if old, ok := j.live.Functions[name]; ok && old.Memory == f.Memory &&
+				j.live.Ceilings.Effective().FunctionMemory == limit.FunctionMemory && bytes.Equal(old.Module, f.Module) {
+				continue // it compiled when it was published
+			}
+		}
+		if err := compile(f.Module, memory); err != nil {
+			j.problem(object, "function_invalid", "the module is refused: %v; build it for WASI preview 1 (wasip1)", err)
+		}
+	}
+}
+
+// compile decodes and validates a module as nodes will, without making machine code of it.
+func compile(module []byte, memory zone.Size) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("it cannot be compiled: %v", r)
+		}
+	}()
+	ctx := context.Background()
+	pages := uint32(min(max(int64(memory)/wasmPage, 1), 65536))
+	rt := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfigInterpreter().WithMemoryLimitPages(pages))
+	defer func() { _ = rt.Close(ctx) }()
+	m, err := rt.CompileModule(ctx, module)
+	if err != nil {
+		return err
+	}
+	for _, f := range m.ImportedFunctions() {
+		if from, name, _ := f.Import(); from != wasiModule {
+			return fmt.Errorf("it imports %s from %s, which nodes do not have", quote(name), quote(from))
+		}
+	}
+	if _, ok := m.ExportedFunctions()["_start"]; !ok {
+		return fmt.Errorf("it exports no _start")
+	}
+	return nil
+}
