@@ -1,0 +1,94 @@
+package dns
+
+import (
+	"fmt"
+	"net/netip"
+	"testing"
+	"time"
+
+	mdns "github.com/miekg/dns"
+
+	"github.com/guardyn-edge/guardyn/edge"
+	"github.com/guardyn-edge/guardyn/snapshot"
+	"github.com/guardyn-edge/guardyn/zone"
+)
+
+// benchView has n zones of four names each.
+func benchView(b *testing.B, n int) *edge.Live {
+	b.Helper()
+	in := snapshot.Input{Now: time.Unix(1, 0)}
+	for i := range n {
+		z := &zone.Zone{ID: zone.ID(fmt.Sprintf("0198c5a0-0000-7000-8000-%012d", i)), Name: zone.MustName(fmt.Sprintf("zone%d.example", i))}
+		for _, r := range [][3]string{
+			{"@", "NS", "ns1.example.net"}, {"www", "A", "192.0.2.1"}, {"c", "CNAME", z.Name.String()}, {"*.w", "TXT", "x"}, {"@", "A", "192.0.2.2"},
+		} {
+			record, err := zone.ParseRecord(z.Name, r[0], r[1], r[2], 0, false)
+			if err != nil {
+				b.Fatal(err)
+			}
+			z.Records = append(z.Records, record)
+		}
+		in.Zones = append(in.Zones, snapshot.ZoneInput{Workspace: "w", Zone: z})
+	}
+	s, _, err := snapshot.Build(in, snapshot.Meta{Version: 1})
+	if err != nil {
+		b.Fatal(err)
+	}
+	v, err := edge.Compile(nil, s, 1, edge.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	live := new(edge.Live)
+	live.Store(v)
+	return live
+}
+
+// BenchmarkRespond is the packet path without the socket.
+func BenchmarkRespond(b *testing.B) {
+	const zones = 1000
+	live := benchView(b, zones)
+	for _, row := range []struct {
+		name, label string
+		qtype       uint16
+	}{
+		{"A", "www.", mdns.TypeA},
+		{"NXDOMAIN", "none.", mdns.TypeA},
+		{"CNAME", "c.", mdns.TypeA},
+		{"wildcard", "x.w.", mdns.TypeTXT},
+		{"SOA", "", mdns.TypeSOA},
+		{"REFUSED", "www.other.", mdns.TypeA},
+	} {
+		b.Run(row.name, func(b *testing.B) {
+			var queries [zones][]byte
+			for i := range queries {
+				m := new(mdns.Msg)
+				m.SetQuestion(fmt.Sprintf("%szone%d.example.", row.label, i), row.qtype)
+				m.SetEdns0(1232, false)
+				q, err := m.Pack()
+				if err != nil {
+					b.Fatal(err)
+				}
+				queries[i] = q
+			}
+			c := &Config{Live: live}
+			l := newRateLimiter(200, time.Now())
+			r, out := new(responder), make([]byte, 0, udpSize)
+			client := netip.MustParseAddr("192.0.2.99")
+			b.ReportAllocs()
+			i := 0
+			for b.Loop() {
+				if r.respond(c, client, overUDP, queries[i], out) == nil {
+					b.Fatal("no answer")
+				}
+				name := rateName{node: r.node}
+				if r.zone != nil {
+					name.apex = r.zone.Apex()
+				}
+				l.allow(client, name, time.Now())
+				if i++; i == zones {
+					i = 0
+				}
+			}
+		})
+	}
+}
