@@ -48,7 +48,7 @@ func (db *DB) PutObject(ctx context.Context, ws string, id zone.ID, o control.Ob
 	var revision int64
 	err := db.write(ctx, func(q querier) (err error) {
 		// The zone's row is locked from here on: nobody else writes its objects.
-		if revision, err = q.editZone(ctx, ws, id, 0, 0); err != nil {
+		if revision, err = q.editZone(ctx, ws, id, 0); err != nil {
 			return err
 		}
 		if ifRevision != 0 {
@@ -68,7 +68,7 @@ func (db *DB) PutObject(ctx context.Context, ws string, id zone.ID, o control.Ob
 // ifRevision says.
 func (db *DB) DeleteObject(ctx context.Context, ws string, id zone.ID, kind control.ObjectKind, name string, ifRevision int64, a control.AuditEntry) error {
 	err := db.write(ctx, func(q querier) error {
-		if _, err := q.editZone(ctx, ws, id, 0, 0); err != nil {
+		if _, err := q.editZone(ctx, ws, id, 0); err != nil {
 			return err
 		}
 		var revision int64

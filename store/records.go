@@ -101,7 +101,7 @@ func (db *DB) ReadRecords(ctx context.Context, ws string, id zone.ID) ([]control
 // exchange contents among themselves are one change.
 func (db *DB) ChangeRecords(ctx context.Context, ws string, id zone.ID, ch control.RecordChange, ifRevision int64, a control.AuditEntry) error {
 	err := db.write(ctx, func(q querier) error {
-		revision, err := q.editZone(ctx, ws, id, ifRevision, len(ch.Insert)-len(ch.Delete))
+		revision, err := q.editZone(ctx, ws, id, ifRevision)
 		if err != nil {
 			return err
 		}
@@ -121,6 +121,11 @@ func (db *DB) ChangeRecords(ctx context.Context, ws string, id zone.ID, ch contr
 		}
 		if err := q.insertRecords(ctx, id, ch.Insert); err != nil {
 			return err
+		}
+		if n := len(ch.Insert) - len(ch.Delete); n != 0 {
+			if _, err := q.exec(ctx, `UPDATE edge.zone SET records = records + $2 WHERE id = $1`, string(id), n); err != nil {
+				return err
+			}
 		}
 		if ch.Settings != nil {
 			settings := control.ObjectRow{Kind: control.KindSettings, Name: "zone", Body: ch.Settings}

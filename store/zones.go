@@ -94,14 +94,12 @@ func (db *DB) ListZones(ctx context.Context, ws string, p control.Page) ([]contr
 	return zones, nil
 }
 
-// editZone locks the zone against other edits, raises its revision, adds to its count of records and
-// returns the new revision. A zone of another workspace is ErrNotFound; ifRevision other than 0 that is
-// not the one before is ErrConflict.
-func (q querier) editZone(ctx context.Context, ws string, id zone.ID, ifRevision int64, records int) (int64, error) {
+// editZone locks the zone against other edits, raises its revision and returns the new one. A zone of
+// another workspace is ErrNotFound; ifRevision other than 0 that is not the one before is ErrConflict.
+func (q querier) editZone(ctx context.Context, ws string, id zone.ID, ifRevision int64) (int64, error) {
 	var revision int64
-	err := q.row(ctx, `
-		UPDATE edge.zone SET revision = revision + 1, records = records + $3
-		WHERE id = $1 AND workspace_id = $2 RETURNING revision`, string(id), ws, records).Scan(&revision)
+	err := q.row(ctx, `UPDATE edge.zone SET revision = revision + 1 WHERE id = $1 AND workspace_id = $2 RETURNING revision`,
+		string(id), ws).Scan(&revision)
 	if err != nil {
 		return 0, missing(err)
 	}

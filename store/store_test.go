@@ -1,0 +1,89 @@
+package store_test
+
+import (
+	"database/sql"
+	"path/filepath"
+	"testing"
+
+	_ "github.com/jackc/pgx/v5/stdlib"
+
+	"github.com/guardyn-edge/guardyn/control"
+	"github.com/guardyn-edge/guardyn/internal/testpg"
+	"github.com/guardyn-edge/guardyn/store"
+	"github.com/guardyn-edge/guardyn/store/storetest"
+)
+
+func TestMain(m *testing.M) { testpg.Main(m) }
+
+// databases are the two that the store speaks to: how to name a fresh one, and how to reach it without
+// the store.
+var databases = []struct {
+	name string
+	url  func(t testing.TB) string
+	raw  func(t testing.TB, url string) *sql.DB
+}{
+	{"SQLite", sqliteURL, func(t testing.TB, url string) *sql.DB {
+		return openSQL(t, "sqlite", url[len("sqlite:"):]+"?_pragma=busy_timeout(10000)")
+	}},
+	{"Postgres", testpg.URL, func(t testing.TB, url string) *sql.DB { return openSQL(t, "pgx", url) }},
+}
+
+func sqliteURL(t testing.TB) string { return "sqlite:" + filepath.Join(t.TempDir(), "guardyn.db") }
+
+func openSQL(t testing.TB, driver, name string) *sql.DB {
+	t.Helper()
+	db, err := sql.Open(driver, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return db
+}
+
+// open migrates the database and opens it until the test ends.
+func open(t testing.TB, url string) *store.DB {
+	t.Helper()
+	if err := store.Migrate(t.Context(), url); err != nil {
+		t.Fatal(err)
+	}
+	db, err := store.Open(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return db
+}
+
+func TestStore(t *testing.T) {
+	for _, d := range databases {
+		t.Run(d.name, func(t *testing.T) {
+			storetest.Run(t, func(t *testing.T) control.Store { return open(t, d.url(t)) })
+		})
+	}
+}
+
+func TestDurability(t *testing.T) {
+	for _, d := range databases {
+		t.Run(d.name, func(t *testing.T) {
+			url := d.url(t)
+			if err := store.Migrate(t.Context(), url); err != nil {
+				t.Fatal(err)
+			}
+			storetest.RunDurability(t, func(t *testing.T) control.Store {
+				db, err := store.Open(t.Context(), url)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return db
+			})
+		})
+	}
+}
