@@ -41,7 +41,6 @@ The plan is printed first, and exactly that plan is published: when somebody edi
 	flags := cmd.Flags()
 	flags.StringVarP(&f.Message, "message", "m", "", "say why, for the history")
 	flags.BoolVar(&f.AcceptDisruption, "accept-disruption", false, "publish changes that can interrupt traffic")
-	flags.BoolVar(&f.HoldBroken, "hold-broken", false, "keep zones that have problems at their published content")
 	flags.BoolVar(&f.Reseal, "reseal", false, "publish although nothing changed, under the current signing key")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "stop after the plan")
 	flags.BoolVar(&f.wait, "wait", false, "wait until every node serves it")
@@ -49,9 +48,10 @@ The plan is printed first, and exactly that plan is published: when somebody edi
 	return cmd
 }
 
-// applied is what gdn apply --json prints: the answer, or with --dry-run the plan alone.
+// apply prints the plan and publishes it. With --json it prints the answer alone, or the plan when that is
+// where it stops.
 func (a *app) apply(ctx context.Context, c *api.Client, f applyFlags) error {
-	plan, err := c.Plan(ctx, api.PlanOptions{HoldBroken: f.HoldBroken})
+	plan, err := c.Plan(ctx, api.PlanOptions{})
 	if err != nil {
 		return err
 	}

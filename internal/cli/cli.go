@@ -65,7 +65,7 @@ type app struct {
 
 func (a *app) root() *cobra.Command {
 	root := group("gdn", "Configuration plane of an edge fleet, and the fleet's node",
-		a.keysCommand(),
+		a.serveCommand(), a.edgeCommand(), a.devCommand(), a.migrateCommand(), a.keysCommand(),
 		a.zoneCommand(), a.recordCommand(), a.rulesCommand(), a.listCommand(), a.poolCommand(),
 		a.balancerCommand(), a.cacheCommand(), a.tlsCommand(), a.functionCommand(), a.settingsCommand(),
 		a.planCommand(), a.applyCommand(), a.historyCommand(), a.statusCommand(),

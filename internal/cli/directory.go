@@ -39,7 +39,7 @@ func (a *app) workspaceCommand() *cobra.Command {
 			return nil
 		},
 	})
-	create.Flags().StringVar(&plan, "plan", "", "the `PLAN` whose ceilings apply")
+	create.Flags().StringVar(&plan, "plan", "standard", "the `PLAN` whose ceilings apply")
 	list := a.jsonFlag(&cobra.Command{
 		Use:   "list",
 		Short: "List workspaces",

@@ -17,6 +17,8 @@ const (
 	envPublicKeys     = "GUARDYN_CONFIG_PUBLIC_KEYS"
 	envDatabaseURL    = "GUARDYN_DATABASE_URL"
 	envListen         = "GUARDYN_LISTEN"
+	envTLSCert        = "GUARDYN_TLS_CERT"
+	envTLSKey         = "GUARDYN_TLS_KEY"
 	envStateDir       = "GUARDYN_STATE_DIR"
 	envDNSListen      = "GUARDYN_DNS_LISTEN"
 	envHTTPListen     = "GUARDYN_HTTP_LISTEN"
@@ -30,7 +32,7 @@ const (
 // dev writes for people and scripts.
 func knownEnviron() []string {
 	known := []string{
-		envAPIURL, envToken, envNodeToken, envSigningKey, envPublicKeys, envDatabaseURL, envListen,
+		envAPIURL, envToken, envNodeToken, envSigningKey, envPublicKeys, envDatabaseURL, envListen, envTLSCert, envTLSKey,
 		envStateDir, envDNSListen, envHTTPListen, envAdminListen, envEdgeAddresses, envAllowedOrigins, envRateExempt,
 		"GUARDYN_DEMO_ORIGIN",
 	}

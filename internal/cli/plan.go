@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"io"
+
 	"github.com/spf13/cobra"
 
 	"github.com/guardyn-edge/guardyn/api"
@@ -8,7 +10,6 @@ import (
 
 func (a *app) planCommand() *cobra.Command {
 	var detailed bool
-	var o api.PlanOptions
 	cmd := a.jsonFlag(&cobra.Command{
 		Use:   "plan",
 		Short: "Show what an apply would publish",
@@ -22,7 +23,7 @@ With --detailed-exitcode the exit code is 0 without changes, 2 with changes, 1 f
 			if err != nil {
 				return err
 			}
-			p, err := c.Plan(cmd.Context(), o)
+			p, err := c.Plan(cmd.Context(), api.PlanOptions{})
 			if err != nil {
 				return err
 			}
@@ -38,17 +39,11 @@ With --detailed-exitcode the exit code is 0 without changes, 2 with changes, 1 f
 		},
 	})
 	cmd.Flags().BoolVar(&detailed, "detailed-exitcode", false, "exit 2 when there are changes")
-	cmd.Flags().BoolVar(&o.HoldBroken, "hold-broken", false, "keep zones that have problems at their published content")
 	return cmd
 }
 
 // printPlan prints a plan as people read it. advice adds the line about --accept-disruption.
 func (a *app) printPlan(p *api.Plan, advice bool) error {
-	if _, err := a.Stdout.Write([]byte(a.paintPlan(inertLines(p.Plan.Text(advice))))); err != nil {
-		return err
-	}
-	for _, problem := range p.Held {
-		a.printf("held: %s\n", problem.String())
-	}
-	return nil
+	_, err := io.WriteString(a.Stdout, a.paintPlan(inertLines(p.Plan.Text(advice))))
+	return err
 }

@@ -1,0 +1,89 @@
+package cli
+
+import (
+	"fmt"
+	"net/netip"
+
+	"github.com/spf13/cobra"
+
+	"github.com/guardyn-edge/guardyn/internal/host"
+	"github.com/guardyn-edge/guardyn/seal"
+)
+
+func (a *app) edgeCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "edge",
+		Short: "Run an edge node: DNS and HTTP from the published snapshot",
+		Long: `Run an edge node: DNS and HTTP from the published snapshot. The environment configures it:
+
+  GUARDYN_API_URL              the control plane (default ` + defaultAPIURL + `)
+  GUARDYN_NODE_TOKEN           the node's own token; gdn node add makes one
+  GUARDYN_CONFIG_PUBLIC_KEYS   public keys that snapshots must be signed with, comma-separated
+  GUARDYN_STATE_DIR            directory that the node keeps its snapshot in (default ./guardyn-node)
+  GUARDYN_DNS_LISTEN           address of DNS over UDP and TCP (default :53)
+  GUARDYN_HTTP_LISTEN          address of HTTP (default :80)
+  GUARDYN_ADMIN_LISTEN         address of /healthz, /readyz and /metrics (default 127.0.0.1:9090)
+  GUARDYN_EDGE_ADDRESSES       addresses that proxied names answer with, comma-separated
+  GUARDYN_ALLOWED_ORIGINS      ranges that origins may have although they are private (default: none)
+  GUARDYN_RATE_LIMIT_EXEMPT    ranges of resolvers that DNS response-rate limiting passes over (default: none)`,
+		Args: args(0, 0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, err := a.edgeConfig()
+			if err != nil {
+				return err
+			}
+			edge, err := host.StartEdge(cmd.Context(), cfg)
+			if err != nil {
+				return err
+			}
+			cfg.Logger.Info("edge node serves", "dns", edge.DNSAddr(), "http", edge.HTTPAddr(), "admin", edge.AdminAddr())
+			return waitAndClose(cmd.Context(), edge)
+		},
+	}
+}
+
+func (a *app) edgeConfig() (host.EdgeConfig, error) {
+	cfg := host.EdgeConfig{
+		APIURL:    a.setting(a.apiURL, envAPIURL, defaultAPIURL),
+		StateDir:  a.setting("", envStateDir, "./guardyn-node"),
+		DNSAddr:   a.setting("", envDNSListen, ":53"),
+		HTTPAddr:  a.setting("", envHTTPListen, ":80"),
+		AdminAddr: a.setting("", envAdminListen, "127.0.0.1:9090"),
+		Logger:    a.logger(),
+	}
+	var err error
+	if cfg.Token, err = a.nodeToken(); err != nil {
+		return cfg, err
+	}
+	keys := a.Getenv(envPublicKeys)
+	if keys == "" {
+		return cfg, hint(fmt.Errorf("%s is not set", envPublicKeys),
+			"gdn keys show prints the control plane's; there is no mode in which an unsigned snapshot is accepted")
+	}
+	if cfg.PublicKeys, err = seal.ParseTrustedKeys(keys); err != nil {
+		return cfg, fmt.Errorf("%s: %w", envPublicKeys, err)
+	}
+	for i, text := range splitList(a.Getenv(envEdgeAddresses)) {
+		addr, err := netip.ParseAddr(text)
+		if err != nil || addr.Zone() != "" {
+			return cfg, fmt.Errorf("%s: entry %d: %q is not an address", envEdgeAddresses, i+1, text)
+		}
+		cfg.ServiceAddresses = append(cfg.ServiceAddresses, addr)
+	}
+	if cfg.AllowedOrigins, err = a.prefixes(envAllowedOrigins); err != nil {
+		return cfg, err
+	}
+	cfg.RateLimitExempt, err = a.prefixes(envRateExempt)
+	return cfg, err
+}
+
+func (a *app) nodeToken() (string, error) {
+	if a.tokenFile != "" {
+		return a.fileToken()
+	}
+	token := a.setting("", envNodeToken, a.Getenv(envToken))
+	if token == "" {
+		return "", hint(fmt.Errorf("%s is not set", envNodeToken), "gdn node add NAME registers this node and prints its token once")
+	}
+	return token, nil
+}
