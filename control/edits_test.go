@@ -181,7 +181,7 @@ func TestImport(t *testing.T) {
 			t.Errorf("replace: %+v, want %+v", got, want)
 		}
 		settings, err := w.svc.Settings().Get(ctx, w.viewer, "example.com", "")
-		if err != nil || settings.Value.SOA.MName.String() != "ns1.example.com" || settings.Value.SOA.Minimum != 120 {
+		if err != nil || settings.Value.SOA.RName.String() != "admin.example.com" || settings.Value.SOA.Minimum != 120 {
 			t.Errorf("settings: %+v, %v", settings, err)
 		}
 		l, err := w.svc.ListRecords(ctx, w.viewer, "example.com", control.RecordQuery{Name: "www", Type: "A"}, control.Page{})
