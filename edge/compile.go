@@ -41,6 +41,11 @@ func Compile(old *View, s *snapshot.Snapshot, generation uint64, o Options) (*Vi
 	if len(o.ServiceAddresses) > MaxServiceAddresses {
 		return nil, fmt.Errorf("compile: %d service addresses, at most %d can be answered", len(o.ServiceAddresses), MaxServiceAddresses)
 	}
+	for i, a := range o.ServiceAddresses {
+		if !a.IsValid() {
+			return nil, fmt.Errorf("compile: service address %d is not set", i+1)
+		}
+	}
 	v := &View{
 		snapshot: s, generation: generation,
 		service: rrset.PackAddresses(o.ServiceAddresses), programs: o.Programs,
