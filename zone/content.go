@@ -22,23 +22,31 @@ const MaxRDATA = 65535
 // octet is \DDD. Text that starts with a quote is read as RFC 1035 §5.1 character-strings, which are
 // joined; all other text is one string, spaces included, with the same escapes.
 func ParseContent(t RRType, content string) (string, error) {
-	return parseContent(t, content, Name{})
+	return parseContent(t, content, nameBase{})
 }
 
-// parseContent is ParseContent with "@" as a target standing for apex when apex is not zero.
-func parseContent(t RRType, content string, apex Name) (string, error) {
+// nameBase tells what names in RDATA are read against.
+type nameBase struct {
+	// at is what "@" stands for; "" for nothing.
+	at string
+	// origin is what names without a trailing dot are relative to, without its own; "" is the root.
+	origin string
+}
+
+// parseContent is ParseContent with names read against in.
+func parseContent(t RRType, content string, in nameBase) (string, error) {
 	if err := t.Storable(); err != nil {
 		return "", err
 	}
-	s, err := parseRDATA(t, content, apex)
+	s, err := parseRDATA(t, content, in)
 	if err != nil {
 		return "", fmt.Errorf("%s content %s: %w", t, quote(content), err)
 	}
 	return s, nil
 }
 
-func parseRDATA(t RRType, content string, apex Name) (string, error) {
-	if strings.HasPrefix(content, `\#`) && (len(content) == 2 || content[2] == ' ' || content[2] == '\t') {
+func parseRDATA(t RRType, content string, in nameBase) (string, error) {
+	if isGeneric(content) {
 		return parseGeneric(t, content)
 	}
 	switch t {
@@ -54,15 +62,15 @@ func parseRDATA(t RRType, content string, apex Name) (string, error) {
 	}
 	switch t {
 	case TypeCNAME, TypeNS, TypePTR, TypeDNAME:
-		return parseNumbersAndTarget(content, apex)
+		return parseNumbersAndTarget(content, in)
 	case TypeMX:
-		return parseNumbersAndTarget(content, apex, "preference")
+		return parseNumbersAndTarget(content, in, "preference")
 	case TypeSRV:
-		return parseNumbersAndTarget(content, apex, "priority", "weight", "port")
+		return parseNumbersAndTarget(content, in, "priority", "weight", "port")
 	case TypeCAA:
 		return parseCAA(content)
 	default:
-		return parseByLibrary(t, content, apex)
+		return parseByLibrary(t, content, in)
 	}
 }
 
@@ -100,8 +108,8 @@ func printAddr(a netip.Addr, s string) string {
 }
 
 // parseNumbersAndTarget reads 16-bit numbers, one for each of fields, and a name.
-func parseNumbersAndTarget(content string, apex Name, fields ...string) (string, error) {
-	if normalNumbersAndTarget(content, len(fields)) {
+func parseNumbersAndTarget(content string, in nameBase, fields ...string) (string, error) {
+	if in.origin == "" && normalNumbersAndTarget(content, len(fields)) {
 		return content, nil
 	}
 	words := strings.Fields(content)
@@ -119,7 +127,7 @@ func parseNumbersAndTarget(content string, apex Name, fields ...string) (string,
 		b.WriteString(strconv.FormatUint(n, 10))
 		b.WriteByte(' ')
 	}
-	target, err := foldTarget(words[len(fields)], apex)
+	target, err := foldTarget(words[len(fields)], in)
 	if err != nil {
 		errs = append(errs, err)
 	}

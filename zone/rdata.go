@@ -11,6 +11,11 @@ import (
 	"github.com/miekg/dns"
 )
 
+// isGeneric reports whether s is written as RFC 3597 §5.
+func isGeneric(s string) bool {
+	return strings.HasPrefix(s, `\#`) && (len(s) == 2 || s[2] == ' ' || s[2] == '\t')
+}
+
 // parseGeneric reads \# LENGTH HEX (RFC 3597 §5).
 func parseGeneric(t RRType, content string) (string, error) {
 	words := strings.Fields(content)[1:]
@@ -48,15 +53,15 @@ func known(t RRType) bool {
 }
 
 // parseByLibrary reads RDATA of the types that have no reader of their own here.
-func parseByLibrary(t RRType, content string, apex Name) (string, error) {
+func parseByLibrary(t RRType, content string, in nameBase) (string, error) {
 	if !known(t) {
 		return "", errors.New(`this type has no text form here: write \# LENGTH HEX (RFC 3597 §5)`)
 	}
-	text, err := plainRDATA(content, apex)
+	text, err := plainRDATA(content, in.at)
 	if err != nil {
 		return "", err
 	}
-	rr, err := readRR(t, text)
+	rr, err := readRR(t, text, in.origin)
 	if err != nil {
 		return "", err
 	}
@@ -67,8 +72,8 @@ func parseByLibrary(t RRType, content string, apex Name) (string, error) {
 	return printWire(t, wire)
 }
 
-// plainRDATA refuses what would not be RDATA of one record to the library, and puts apex for "@".
-func plainRDATA(s string, apex Name) (string, error) {
+// plainRDATA refuses what would not be RDATA of one record to the library, and puts at for "@".
+func plainRDATA(s, at string) (string, error) {
 	var b strings.Builder
 	quoted, start := false, 0
 	word := func(end int) error {
@@ -76,10 +81,10 @@ func plainRDATA(s string, apex Name) (string, error) {
 			b.WriteString(s[start:end])
 			return nil
 		}
-		if apex.IsZero() {
+		if at == "" {
 			return errors.New(`"@" means nothing here: write the name out`)
 		}
-		b.WriteString(apex.s + ".")
+		b.WriteString(dns.Fqdn(at))
 		return nil
 	}
 	for i := 0; i < len(s); i++ {
@@ -110,9 +115,10 @@ func plainRDATA(s string, apex Name) (string, error) {
 	return b.String(), nil
 }
 
-// readRR reads RDATA text by the library, names without a trailing dot being absolute.
-func readRR(t RRType, text string) (dns.RR, error) {
-	p := dns.NewZoneParser(strings.NewReader(". 1 IN "+t.String()+" "+text+"\n"), ".", "")
+// readRR reads RDATA text by the library, names without a trailing dot being relative to origin, which is
+// written without one.
+func readRR(t RRType, text, origin string) (dns.RR, error) {
+	p := dns.NewZoneParser(strings.NewReader(". 1 IN "+t.String()+" "+text+"\n"), origin+".", "")
 	rr, ok := p.Next()
 	if err := p.Err(); err != nil {
 		return nil, plainError(err)
@@ -172,14 +178,14 @@ func printWire(t RRType, wire []byte) (string, error) {
 		return "", err
 	}
 	if s, ok := printOwn(rr); ok {
-		return parseRDATA(t, s, Name{})
+		return parseRDATA(t, s, nameBase{})
 	}
 	folded, err := packRDATA(rr)
 	if err != nil {
 		return "", err
 	}
 	text := withoutFinalDots(strings.TrimPrefix(rr.String(), rr.Header().String()))
-	if back, err := readRR(t, text); err == nil && text != "" {
+	if back, err := readRR(t, text, ""); err == nil && text != "" {
 		if w, err := packRDATA(back); err == nil && bytes.Equal(w, folded) {
 			return text, nil
 		}

@@ -48,7 +48,7 @@ func ParseRecord(zone Name, name, rrtype, content string, ttl uint32, proxied bo
 		return Record{}, errors.Join(nerr, terr)
 	}
 	var cerr error
-	r.Content, cerr = parseContent(t, content, zone)
+	r.Content, cerr = parseContent(t, content, nameBase{at: zone.s})
 	if err := errors.Join(nerr, cerr, r.settle()); err != nil {
 		return Record{}, err
 	}

@@ -24,7 +24,7 @@ func (r Record) RR() (dns.RR, error) {
 }
 
 func (r Record) rr(h dns.RR_Header) (dns.RR, error) {
-	if strings.HasPrefix(r.Content, `\#`) && r.Type != TypeTXT && r.Type != TypeSPF && r.Type != TypeAVC {
+	if isGeneric(r.Content) {
 		return r.genericRR(h)
 	}
 	switch r.Type {
@@ -65,7 +65,7 @@ func (r Record) rr(h dns.RR_Header) (dns.RR, error) {
 			return &dns.AVC{Hdr: h, Txt: txt}, nil
 		}
 	default:
-		rr, err := readRR(r.Type, r.Content)
+		rr, err := readRR(r.Type, r.Content, "")
 		if err != nil {
 			return nil, err
 		}

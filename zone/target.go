@@ -4,19 +4,25 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/miekg/dns"
 )
 
 // foldTarget folds a name that stands in RDATA. It may be the root, and may hold octets that a [Name] may
 // not, written with escapes (RFC 1035 §5.1), as in mailboxes: first\.last.example.com.
-func foldTarget(s string, apex Name) (string, error) {
+func foldTarget(s string, in nameBase) (string, error) {
+	if s == "@" {
+		if in.at == "" {
+			return "", errors.New(`"@" means nothing here: write the name out`)
+		}
+		return in.at, nil
+	}
+	if in.origin != "" && !dns.IsFqdn(s) {
+		s += "." + in.origin
+	}
 	switch {
 	case normalName(s) || s == ".":
 		return s, nil
-	case s == "@":
-		if apex.IsZero() {
-			return "", errors.New(`"@" means nothing here: write the name out`)
-		}
-		return apex.s, nil
 	case strings.IndexByte(s, '\\') < 0:
 		n, err := ParseName(s)
 		return n.s, err
@@ -90,7 +96,7 @@ func printLabels(labels []string) string {
 				b.WriteByte(c)
 			case c == '*' && i == 0 && len(label) == 1 && len(labels) > 1:
 				b.WriteByte(c)
-			case c > ' ' && c < 0x7f:
+			case c > ' ' && c < 0x7f && c != '#': // \# begins RDATA as RFC 3597 §5
 				b.WriteByte('\\')
 				b.WriteByte(c)
 			default:
