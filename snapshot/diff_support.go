@@ -30,11 +30,15 @@ func diffMaps[K comparable, V any](old, new map[K]V, order func(a, b K) int, vis
 	}
 }
 
-// setDifference counts the items of a, which is sorted and without duplicates, that are not in b.
+// setDifference counts the items of a that are not in b; neither has duplicates.
 func setDifference(a, b []string) int {
+	in := make(map[string]struct{}, len(b))
+	for _, s := range b {
+		in[s] = struct{}{}
+	}
 	n := 0
 	for _, s := range a {
-		if _, ok := slices.BinarySearch(b, s); !ok {
+		if _, ok := in[s]; !ok {
 			n++
 		}
 	}
