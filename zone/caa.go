@@ -6,6 +6,9 @@ import (
 	"strings"
 )
 
+// maxCAAValue is the most characters, escapes counted, that the DNS library packs.
+const maxCAAValue = 1024
+
 // parseCAA reads flags, tag and value (RFC 8659 §4.1.1). Normal form: the tag in lower case, the value in
 // quotes with the escapes of a byte string.
 func parseCAA(s string) (string, error) {
@@ -28,8 +31,8 @@ func parseCAA(s string) (string, error) {
 	if err != nil {
 		errs = append(errs, fmt.Errorf("value: %w", err))
 	}
-	if n := 2 + len(tag) + len(octets); n > MaxRDATA {
-		errs = append(errs, fmt.Errorf("it takes %d octets on the wire, the most is %d", n, MaxRDATA))
+	if n := len(appendEscaped(nil, octets)); n > maxCAAValue {
+		errs = append(errs, fmt.Errorf("value: it prints as %d characters, the most is %d", n, maxCAAValue))
 	}
 	if len(errs) > 0 {
 		return "", errors.Join(errs...)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"golang.org/x/net/idna"
@@ -196,6 +197,9 @@ func normalName(s string) bool {
 func foldName(s string) (string, error) {
 	if s == "" {
 		return "", errors.New("it is empty")
+	}
+	if !utf8.ValidString(s) {
+		return "", errors.New("not valid UTF-8")
 	}
 	t := strings.TrimSuffix(s, ".")
 	if t == "" {

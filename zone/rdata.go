@@ -148,6 +148,9 @@ func packRDATA(rr dns.RR) ([]byte, error) {
 	}
 	buf := make([]byte, n+64)
 	end, err := dns.PackRR(rr, buf, 0, nil, false)
+	if errors.Is(err, dns.ErrBuf) {
+		return nil, errors.New("a part of it is too long")
+	}
 	if err != nil {
 		return nil, plainError(err)
 	}
@@ -159,6 +162,13 @@ func unpackRDATA(t RRType, wire []byte) (dns.RR, error) {
 	rr, _, err := dns.UnpackRRWithHeader(h, wire, 0)
 	if err != nil {
 		return nil, fmt.Errorf("the octets are not RDATA of %s: %w", t, plainError(err))
+	}
+	// The library unpacks these as they are and packs them with escapes read.
+	switch rr := rr.(type) {
+	case *dns.CAA:
+		rr.Value = string(appendEscaped(nil, []byte(rr.Value)))
+	case *dns.URI:
+		rr.Target = string(appendEscaped(nil, []byte(rr.Target)))
 	}
 	return rr, nil
 }

@@ -318,7 +318,7 @@ func drawRecord(t *rapid.T, zone Name) Record {
 		octets := rapid.SliceOfN(rapid.Byte(), 0, 600).Draw(t, "txt")
 		rrtype, content = rapid.SampledFrom([]string{"TXT", "SPF", "AVC"}).Draw(t, "type"), string(appendEscaped(nil, octets))
 	case 6:
-		octets := rapid.SliceOfN(rapid.Byte(), 0, 300).Draw(t, "caa")
+		octets := rapid.SliceOfN(rapid.Byte(), 0, 200).Draw(t, "caa")
 		rrtype, content = "CAA", printCAA(rapid.Uint8().Draw(t, "flags"), "issue", octets)
 	case 7:
 		rrtype, content = "TYPE65280", printGeneric(rapid.SliceOfN(rapid.Byte(), 0, 40).Draw(t, "octets"))
