@@ -40,6 +40,7 @@ const (
 	varHeaders
 	varCookies
 	varSource
+	varLists // whatever name expr gives it: no expression can spell it
 	variables
 )
 
@@ -52,7 +53,10 @@ func (r *Request) Rewrite(path, query string) {
 
 // lists binds the lists of the zone and, the first time, fills what expressions see.
 func (r *Request) lists(l *lists) {
-	if r.seen.Lists = l; r.ready {
+	if r.seen.Lists != expr.Lists(l) {
+		r.seen.Lists, r.values[varLists] = l, nil
+	}
+	if r.ready {
 		return
 	}
 	r.ready = true
@@ -89,7 +93,10 @@ func (r *Request) ResolveName(name string) (any, bool) {
 	case "ip.src":
 		v = varSource
 	default:
-		return r.seen.ResolveName(name)
+		if name[0] != '@' {
+			return r.seen.ResolveName(name)
+		}
+		v = varLists
 	}
 	if r.values[v] == nil {
 		r.values[v], _ = r.seen.ResolveName(name)

@@ -12,18 +12,19 @@ import (
 
 // ServeHTTP implements http.Handler for the connections of the server's own listener.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	s.handlers.Add(1)
-	defer s.handlers.Done()
+	admitted := false
+	select {
+	case s.requests <- struct{}{}:
+		admitted = true
+		defer func() { <-s.requests }()
+	default:
+	}
 	conn := connOf(r.Context())
 	mismatch := conn != nil && conn.take()
 	start := s.config.Now()
 	x := &exchange{server: s, r: r, w: &recorder{ResponseWriter: w, conn: conn}}
 	defer s.finish(x, start)
-
-	select {
-	case s.requests <- struct{}{}:
-		defer func() { <-s.requests }()
-	default:
+	if !admitted {
 		s.counters.shed.Add(1)
 		x.w.Header().Set("Retry-After", "1")
 		x.fail(http.StatusServiceUnavailable, "This node is busy.")
@@ -154,22 +155,22 @@ func originFailed(_ http.ResponseWriter, r *http.Request, err error) {
 	x.originErr = err
 	if x.body != nil {
 		var tooLarge *http.MaxBytesError
-		switch cause := x.body.failure(); {
-		case cause == nil:
-		case errors.As(cause, &tooLarge):
+		switch {
+		case errors.As(x.body.failure(), &tooLarge):
 			x.failBody(http.StatusRequestEntityTooLarge, bodyTooLarge)
 			return
 		case x.body.stalled.Load():
 			x.failBody(http.StatusRequestTimeout, "The request's body did not arrive in time.")
 			return
-		case r.Context().Err() == nil:
+		case x.w.conn != nil && x.w.conn.refused.Load():
 			x.failBody(http.StatusBadRequest, "The request's body is malformed.")
 			return
 		}
 	}
 	if r.Context().Err() != nil {
+		// Without an answer net/http would write an empty 200.
 		x.w.status = statusClientGone
-		return
+		panic(http.ErrAbortHandler)
 	}
 	x.server.counters.originErrors.Add(1)
 	if timedOut(err) {

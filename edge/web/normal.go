@@ -41,6 +41,10 @@ func NormalizeHost(authority string) (string, error) {
 	if plainHost(host) {
 		return host, nil
 	}
+	// A name may hold what a host may not, such as the slash of RFC 2317.
+	if strings.ContainsFunc(host, func(r rune) bool { return r < 0x80 && r != '.' && r != '-' && aliasing(r) && r != '_' }) {
+		return "", errHost
+	}
 	n, err := zone.ParseName(host)
 	if err != nil || n.IsWildcard() {
 		return "", errHost
@@ -56,9 +60,7 @@ func plainHost(host string) bool {
 	label := 0
 	for i := range len(host) {
 		switch c := host[i]; {
-		case 'a' <= c && c <= 'z', '0' <= c && c <= '9', c == '_':
-			label++
-		case c == '-' && label > 0 && i+1 < len(host) && host[i+1] != '.':
+		case 'a' <= c && c <= 'z', '0' <= c && c <= '9', c == '_', c == '-':
 			label++
 		case c == '.' && label > 0 && i+1 < len(host):
 			label = 0

@@ -21,7 +21,7 @@ type Server struct {
 	listener  *listener
 	phases    []phase
 	requests  chan struct{} // a slot for each request being handled
-	handlers  sync.WaitGroup
+	drained   sync.Once
 	counters  counters
 }
 
@@ -90,8 +90,7 @@ func (s *Server) Serve(ctx context.Context) error {
 			err = nil
 		}
 	}
-	s.handlers.Wait()
-	s.transport.CloseIdleConnections()
+	s.drain()
 	if err != nil {
 		return fmt.Errorf("serve HTTP on %s: %w", s.listener.Addr(), err)
 	}
@@ -115,11 +114,21 @@ func (s *Server) Close() error {
 	}
 	err := s.listener.Close()
 	s.listener.closeConns()
-	s.handlers.Wait()
+	s.drain()
 	if errors.Is(err, net.ErrClosed) {
 		return nil
 	}
 	return err
+}
+
+// drain waits until no request is handled, by taking every slot for good, and lets the origins go.
+func (s *Server) drain() {
+	s.drained.Do(func() {
+		for range cap(s.requests) {
+			s.requests <- struct{}{}
+		}
+		s.transport.CloseIdleConnections()
+	})
 }
 
 // bufferPool lends the buffers that bodies are copied through.

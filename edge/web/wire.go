@@ -56,6 +56,8 @@ type wireConn struct {
 	writeUntil atomic.Int64 // write deadline that is set, in Unix nanoseconds
 	// passthrough is set once the connection speaks something else than HTTP.
 	passthrough atomic.Bool
+	// refused is set once what the client sent is refused.
+	refused atomic.Bool
 
 	// Of the scanner.
 	state     wireState
@@ -93,6 +95,7 @@ func (c *wireConn) Read(p []byte) (int, error) {
 	if ok {
 		return n, err
 	}
+	c.refused.Store(true)
 	if c.state <= stateHeader {
 		c.pending = []byte(poison)
 	}
@@ -148,7 +151,7 @@ func (c *wireConn) scan(b []byte) (kept int, ok bool) {
 				c.line = append(c.line, line...)
 				line = c.line
 			}
-			if !c.readLine(line) {
+			if len(line) > maxLine || !c.readLine(line) {
 				return at, false
 			}
 			if cap(c.line) > 4<<10 {
