@@ -50,13 +50,13 @@ func amthal(tb testing.TB) *zone.Zone {
 		ID: id1, Name: zone.MustName(n),
 		Records: []zone.Record{
 			record(tb, n, "@", "A", "198.51.100.10", 0, true),
-			record(tb, n, "@", "MX", "10 mail", 3600, false),
+			record(tb, n, "@", "MX", "10 mail.amthalgroup.com.", 3600, false),
 			record(tb, n, "@", "NS", "ns1.guardyn.example.", 86400, false),
 			record(tb, n, "@", "CAA", `0 issue "ca.example"`, 0, false),
 			record(tb, n, "@", "TXT", `"v=spf1 <&> -all"`, 0, false),
 			record(tb, n, "mail", "A", "198.51.100.11", 0, false),
 			record(tb, n, "www", "CNAME", "@", 60, true),
-			record(tb, n, "_sip._tcp", "SRV", "1 2 5060 mail", 0, false),
+			record(tb, n, "_sip._tcp", "SRV", "1 2 5060 mail.amthalgroup.com.", 0, false),
 		},
 		Rulesets: map[zone.Phase][]zone.Rule{
 			zone.PhaseRedirect: {{Expression: `http.path == "/old"`, Action: zone.ActionRedirect, Parameters: zone.Parameters{Location: "/new", Status: 301}}},
