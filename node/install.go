@@ -38,7 +38,7 @@ func (a *Agent) install(ctx context.Context, art *seal.Artefact) error {
 		return &diskError{err}
 	}
 	next := a.state
-	next.Loading, next.Crashed = nil, ""
+	next.Loading = nil
 	next.Marks = maps.Clone(a.state.Marks)
 	next.Marks.Raise(v.KeyID(), act)
 	if name != next.Current {
@@ -78,21 +78,16 @@ func (a *Agent) admit(act seal.Activation) error {
 // with it is counted by the next one.
 func (a *Agent) prepare(ctx context.Context, v *seal.Verified) (p Prepared, err error) {
 	payload := v.Activation().PayloadBLAKE3
-	if a.state.Crashed == payload {
+	begun := a.state.Loading[payload]
+	if begun >= maxLoads {
 		return nil, crashed(payload)
 	}
 	next := a.state
-	next.Loading = &attempt{Payload: payload, Count: 1}
-	if l := a.state.Loading; l != nil && l.Payload == payload {
-		if l.Count >= maxLoads {
-			next.Loading, next.Crashed = nil, payload
-			if err := a.save(next); err != nil {
-				return nil, err
-			}
-			return nil, crashed(payload)
-		}
-		next.Loading.Count = l.Count + 1
+	next.Loading = maps.Clone(a.state.Loading)
+	if next.Loading == nil || len(next.Loading) >= maxLoading {
+		next.Loading = map[string]int{}
 	}
+	next.Loading[payload] = begun + 1
 	if err := a.save(next); err != nil {
 		return nil, err
 	}
@@ -101,11 +96,9 @@ func (a *Agent) prepare(ctx context.Context, v *seal.Verified) (p Prepared, err 
 			a.log.Error("compiling a snapshot panicked", "panic", r, "stack", string(debug.Stack()))
 			err = &seal.Refusal{Code: "compile_failed", Message: fmt.Sprintf("compiling the snapshot panicked: %v", r)}
 		}
-		if err != nil && ctx.Err() == nil {
+		if err != nil {
 			// The process lives, so this was no crash.
-			done := a.state
-			done.Loading = nil
-			err = errors.Join(err, a.save(done))
+			err = errors.Join(err, a.save(a.state.loaded(payload)))
 		}
 	}()
 	p, err = a.cfg.Host.Prepare(ctx, v)

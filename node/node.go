@@ -157,9 +157,7 @@ func (a *Agent) bootSlot(ctx context.Context, name string) error {
 	if err != nil {
 		return fmt.Errorf("slot %s: %w", name, err)
 	}
-	next := a.state
-	next.Loading = nil
-	if err := a.save(next); err != nil {
+	if err := a.save(a.state.loaded(v.Activation().PayloadBLAKE3)); err != nil {
 		return err
 	}
 	a.swap(v, prepared)

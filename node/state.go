@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -22,6 +23,8 @@ const (
 	maxEnvelope = 64 << 10
 	// maxLoads is how often a payload may crash this node while it is loaded before it is left alone.
 	maxLoads = 2
+	// maxLoading bounds state.Loading; an install empties it.
+	maxLoading = 16
 )
 
 // state is what a node must remember to be safe: losing it reopens replay, so it is written before each
@@ -32,16 +35,16 @@ type state struct {
 	// Current and Previous name the slots to boot from, in this order.
 	Current  string `json:"current,omitempty"`
 	Previous string `json:"previous,omitempty"`
-	// Loading is the payload being compiled right now. It outlives the process only when the load ended it.
-	Loading *attempt `json:"loading,omitempty"`
-	// Crashed is the payload (BLAKE3 hex) that ended this node maxLoads times; it is not tried again.
-	Crashed string `json:"crashed,omitempty"`
+	// Loading counts, by payload (BLAKE3 hex), how often a compilation was begun and did not end. What it
+	// holds when a process starts are compilations that took a process down with them.
+	Loading map[string]int `json:"loading,omitempty"`
 }
 
-// attempt counts how often loading a payload was begun.
-type attempt struct {
-	Payload string `json:"payload"`
-	Count   int    `json:"count"`
+// loaded returns s once a compilation of payload has ended.
+func (s state) loaded(payload string) state {
+	s.Loading = maps.Clone(s.Loading)
+	delete(s.Loading, payload)
+	return s
 }
 
 // slotName names the file of an activation. Two payloads never share one: a generation has one content.
