@@ -45,7 +45,7 @@ func TestMain(m *testing.M) {
 
 // process is a gdn that runs in the background.
 type process struct {
-	t      *testing.T
+	t      testing.TB
 	name   string
 	cmd    *exec.Cmd
 	output *lines
@@ -73,7 +73,7 @@ func (l *lines) String() string {
 	return l.buf.String()
 }
 
-func startProcess(t *testing.T, name string, env []string, args ...string) *process {
+func startProcess(t testing.TB, name string, env []string, args ...string) *process {
 	t.Helper()
 	p := &process{t: t, name: name, output: &lines{}, ended: make(chan struct{})}
 	p.cmd = exec.Command(gdn, args...)
@@ -113,7 +113,7 @@ func cleanEnviron() []string {
 
 // fleet is one control plane on a database of its own, and edge nodes, all real processes.
 type fleet struct {
-	t        *testing.T
+	t        testing.TB
 	dir      string
 	database string
 	key      seal.SigningKey
@@ -132,7 +132,7 @@ type edgeNode struct {
 }
 
 // newFleet starts a control plane and n nodes. database is empty for SQLite.
-func newFleet(t *testing.T, database string, n int) *fleet {
+func newFleet(t testing.TB, database string, n int) *fleet {
 	t.Helper()
 	key, err := seal.GenerateSigningKey()
 	if err != nil {
@@ -298,7 +298,7 @@ func httpOK(url string) error {
 
 // freeAddr returns a loopback address whose port nothing listens on now, by TCP or UDP. A port that must
 // stay the same over restarts cannot be left to the kernel.
-func freeAddr(t *testing.T) string {
+func freeAddr(t testing.TB) string {
 	t.Helper()
 	for range 50 {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -317,7 +317,7 @@ func freeAddr(t *testing.T) string {
 }
 
 // startOrigin serves a page that says what reached it.
-func startOrigin(t *testing.T) string {
+func startOrigin(t testing.TB) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
