@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # What make demo runs: a control plane, two nodes and an origin on this machine, the example zone published
 # to them, and a look at what they answer. It stays until Ctrl-C; with CHECK set it asserts every answer and
-# ends. Usage: examples/demo.sh PATH-OF-GDN
+# ends. BARE asks with the program here even where dig and curl are installed.
+# Usage: examples/demo.sh PATH-OF-GDN
 set -euo pipefail
 cd "$(dirname "$0")/.."
 gdn=$(realpath "$1")
@@ -26,10 +27,15 @@ trap 'stop; exit 143' TERM
 say() { printf '\n\033[1m%s\033[0m\n' "$*"; }
 [ -t 1 ] || say() { printf '\n%s\n' "$*"; }
 gdn() {
-	printf '$ gdn'
-	printf ' %q' "$@"
-	printf '\n'
-	"$gdn" "$@"
+	local word line='$ gdn'
+	for word in "$@"; do
+		case $word in
+		*[!A-Za-z0-9_./:=%@+-]*) line+=" '$word'" ;;
+		*) line+=" $word" ;;
+		esac
+	done
+	echo "$line"
+	"$gdn" "$@" 2>&1
 }
 
 say 'Starting a control plane, two edge nodes and a demo origin'
@@ -51,13 +57,14 @@ done
 sed -n '/^control plane/,/^$/p' "$data/dev.log"
 
 # ask NODE NAME TYPE and fetch NODE HOST PATH print the command, then what the node answers.
+installed() { [ -z "${BARE:-}" ] && command -v "$1" >/dev/null; }
 probe() {
-	[ -x bin/probe ] || go build -o bin/probe ./examples/probe
-	bin/probe "$@"
+	[ -x "$data/probe" ] || go build -o "$data/probe" ./examples/probe
+	"$data/probe" "$@"
 }
 ask() {
 	local server=$1 name=$2 type=$3
-	if command -v dig >/dev/null; then
+	if installed dig; then
 		echo "\$ dig @${server%:*} -p ${server##*:} +short $name $type"
 		answer=$(dig "@${server%:*}" -p "${server##*:}" +short +timeout=5 "$name" "$type")
 	else
@@ -68,7 +75,7 @@ ask() {
 }
 fetch() {
 	local server=$1 host=$2 path=$3
-	if command -v curl >/dev/null; then
+	if installed curl; then
 		echo "\$ curl -H 'Host: $host' http://$server$path"
 		answer=$(curl -sS --noproxy '*' --max-time 10 -H "Host: $host" -w '\n%{http_code}' "http://$server$path")
 		answer="${answer##*$'\n'}"$'\n'"${answer%$'\n'*}"
@@ -101,7 +108,6 @@ origins:
 YAML
 gdn zone create $zone
 gdn zone import $zone examples/amthalgroup.com.zone
-gdn record add $zone demo A 127.0.0.1 --proxied
 gdn pool set $zone default "$data/demo.yaml"
 gdn list set $zone office examples/office.yaml
 
@@ -117,7 +123,7 @@ first() {
 	want 'v=DKIM1; k=rsa; p='
 	ask "$1" $zone TXT
 	want 'says \"hello\"; and means it'
-	fetch "$2" demo.$zone /wp-login.php
+	fetch "$2" www.$zone /wp-login.php
 	want 200
 	want 'demo origin'
 }
@@ -139,9 +145,9 @@ gdn apply -m 'block wordpress scanners' --accept-disruption --wait
 second() {
 	ask "$1" _dmarc.$zone TXT
 	want 'v=DMARC1; p=none'
-	fetch "$2" demo.$zone /wp-login.php
+	fetch "$2" www.$zone /wp-login.php
 	want 403
-	fetch "$2" demo.$zone /
+	fetch "$2" www.$zone /
 	want 200
 	want 'demo origin'
 }

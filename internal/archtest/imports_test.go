@@ -29,6 +29,7 @@ var rooms = []room{
 	{"internal/originguard", nil},
 	{"internal/durable", nil},
 	{"internal/testpg", nil},
+	{"internal/testpg/with-postgres", []string{"internal/testpg"}},
 	{"internal/archtest", nil},
 	{"zone", nil},
 	{"snapshot", []string{"zone"}},

@@ -39,7 +39,7 @@ The plan is printed first, and exactly that plan is published: when somebody edi
 		},
 	})
 	flags := cmd.Flags()
-	flags.StringVarP(&f.Message, "message", "m", "", "say why, for the history")
+	flags.StringVarP(&f.Message, "message", "m", "", "say why, in `TEXT` for the history")
 	flags.BoolVar(&f.AcceptDisruption, "accept-disruption", false, "publish changes that can interrupt traffic")
 	flags.BoolVar(&f.Reseal, "reseal", false, "publish although nothing changed, under the current signing key")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "stop after the plan")
