@@ -84,7 +84,7 @@ var only = map[string][]string{
 	"github.com/danielgtaylor": {"api"},
 	"cel.dev/cel-go":           {"internal/expr", "edge/rules"},
 	"github.com/tetratelabs":   {"snapshot", "zone", "edge/function"},
-	"github.com/klauspost":     {"seal", "api"},
+	"github.com/klauspost":     {"seal", "control"},
 	"github.com/gaissmai/bart": {"edge"},
 	"go.yaml.in/yaml":          {"internal/cli"},
 	"github.com/rogpeppe":      {},
