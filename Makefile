@@ -45,8 +45,8 @@ vuln:
 bench: build ## measure build, verify, swap, poll, DNS and proxy, and print a table
 	@hack/bench.sh
 
-soak: build ## apply small changes under load for SOAK=10m
-	GUARDYN_TEST_SOAK=$(SOAK) go test -count=1 -timeout 0 -run 'Soak' -v ./internal/e2e
+soak: ## apply small changes under load for SOAK=10m
+	GUARDYN_TEST_SOAK=$(SOAK) go test -count=1 -timeout 0 -run 'AppliesUnderLoad' -v ./internal/e2e
 
 docs: build ## write docs/guide/commands.md from the commands themselves
 	go run ./internal/cli/commandref > docs/guide/commands.md

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -130,10 +131,20 @@ func askPage(c *http.Client, addr string) (mark string, err error) {
 	return mark, nil
 }
 
-// TestAppliesUnderLoad publishes a hundred small changes while clients hammer both nodes over DNS (UDP and
-// TCP) and HTTP: no request fails and every answer is wholly of one version.
+// TestAppliesUnderLoad publishes a hundred small changes, or as many as fit into the duration that
+// GUARDYN_TEST_SOAK names, while clients hammer both nodes over DNS (UDP and TCP) and HTTP: no request fails
+// and every answer is wholly of one version.
 func TestAppliesUnderLoad(t *testing.T) {
 	const applies = 100
+	more := func(k int) bool { return k <= applies }
+	if soak := os.Getenv("GUARDYN_TEST_SOAK"); soak != "" {
+		d, err := time.ParseDuration(soak)
+		if err != nil {
+			t.Fatal(err)
+		}
+		end := time.Now().Add(d)
+		more = func(int) bool { return time.Now().Before(end) }
+	}
 	f := newFleet(t, "", 2)
 	m := newMarked(f)
 	first, err := m.publish(t.Context(), 0)
@@ -186,7 +197,7 @@ func TestAppliesUnderLoad(t *testing.T) {
 		}
 	}
 	last := first
-	for k := 1; k <= applies && failures.Load() == 0; k++ {
+	for k := 1; more(k) && failures.Load() == 0; k++ {
 		if last, err = m.publish(ctx, k); err != nil {
 			t.Error(err)
 			break
