@@ -147,7 +147,10 @@ func TestBuildProblems(t *testing.T) {
 			poolAt("192.0.2.1:80")(z)
 			rules(zone.PhaseOrigin, zone.Rule{Expression: "true", Action: zone.ActionRoute, Parameters: zone.Parameters{Pool: "p"}})(z)
 		}, want: finding{code: "origin_missing"}, none: true},
-		"proxied CNAME with a balancer":            {zone: func(z *zone.Zone) { records(rec("lb", "CNAME", "gone.example.com.", true))(z); poolAt("192.0.2.1:80")(z) }, want: finding{code: "origin_missing"}, none: true},
+		"proxied CNAME with a balancer": {zone: func(z *zone.Zone) {
+			records(rec("lb", "CNAME", "gone.example.com.", true))(z)
+			poolAt("192.0.2.1:80")(z)
+		}, want: finding{code: "origin_missing"}, none: true},
 		"proxied at loopback":                      {zone: records(rec("a", "A", "127.0.0.1", true)), want: finding{n, "record a A", "origin_refused", "loopback"}},
 		"proxied at loopback, allowed":             {zone: records(rec("a", "A", "127.0.0.1", true)), want: finding{code: "origin_refused"}, none: true, allowing: "127.0.0.0/8"},
 		"not proxied at loopback":                  {zone: records(rec("a", "A", "127.0.0.1", false)), want: finding{code: "origin_refused"}, none: true},

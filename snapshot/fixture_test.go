@@ -59,7 +59,7 @@ func amthal(tb testing.TB) *zone.Zone {
 			record(tb, n, "_sip._tcp", "SRV", "1 2 5060 mail.amthalgroup.com.", 0, false),
 		},
 		Rulesets: map[zone.Phase][]zone.Rule{
-			zone.PhaseRedirect: {{Expression: `http.path == "/old"`, Action: zone.ActionRedirect, Parameters: zone.Parameters{Location: "/new", Status: 301}}},
+			zone.PhaseRedirect:         {{Expression: `http.path == "/old"`, Action: zone.ActionRedirect, Parameters: zone.Parameters{Location: "/new", Status: 301}}},
 			zone.PhaseTransformRequest: {{Expression: `true`, Action: zone.ActionRewrite, Parameters: zone.Parameters{Path: "/", Query: &query}}},
 			zone.PhaseCustom: {
 				{Expression: `http.path.startsWith("/wp-") && !in_list(ip.src, "office")`, Action: zone.ActionBlock, Description: "scanners"},
