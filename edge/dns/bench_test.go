@@ -1,7 +1,9 @@
 package dns
 
 import (
+	"context"
 	"fmt"
+	"net"
 	"net/netip"
 	"testing"
 	"time"
@@ -90,5 +92,52 @@ func BenchmarkRespond(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// BenchmarkUDP asks over loopback, one query at a time from each of many clients: server, clients and system
+// together.
+func BenchmarkUDP(b *testing.B) {
+	s, err := NewServer(Config{Live: benchView(b, 1000), Addr: "127.0.0.1:0", RateLimit: -1})
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := s.Listen(); err != nil {
+		b.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- s.Serve(context.Background()) }()
+	m := new(mdns.Msg)
+	m.SetQuestion("www.zone7.example.", mdns.TypeA)
+	query, err := m.Pack()
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.SetParallelism(16)
+	b.ReportAllocs()
+	b.RunParallel(func(p *testing.PB) {
+		conn, err := net.Dial("udp", s.Addr().String())
+		if err != nil {
+			b.Error(err)
+			return
+		}
+		defer conn.Close()
+		answer := make([]byte, udpSize)
+		for p.Next() {
+			conn.SetReadDeadline(time.Now().Add(5 * time.Second))
+			if _, err := conn.Write(query); err != nil {
+				b.Error(err)
+				return
+			}
+			if _, err := conn.Read(answer); err != nil {
+				b.Error(err)
+				return
+			}
+		}
+	})
+	b.StopTimer()
+	s.Close()
+	if err := <-done; err != nil {
+		b.Error(err)
 	}
 }

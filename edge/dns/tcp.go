@@ -17,8 +17,8 @@ const (
 	// bufferSize is what a connection has for reading and for writing. A longer query is read as it comes, so
 	// that a length alone costs no memory.
 	bufferSize = 4096
-	// acceptPause is how long accepting rests when the system is out of descriptors.
-	acceptPause = 50 * time.Millisecond
+	// errorPause is how long a socket rests after an error, as when the system is out of descriptors.
+	errorPause = 50 * time.Millisecond
 )
 
 // tcpListener is the TCP side of a server.
@@ -60,12 +60,7 @@ func (s *Server) serveTCP() error {
 		}
 		if err != nil {
 			s.config.Logger.Warn("dns: accept failed", "error", err)
-			pause := time.NewTimer(acceptPause)
-			select {
-			case <-pause.C:
-			case <-s.closing:
-				pause.Stop()
-			}
+			s.pause()
 			continue
 		}
 		source := sourceOf(conn)
@@ -86,6 +81,16 @@ func (s *Server) serveTCP() error {
 			s.serveConn(conn, b)
 			buffers.Put(b)
 		})
+	}
+}
+
+// pause rests after an error of a socket, or until the server closes.
+func (s *Server) pause() {
+	t := time.NewTimer(errorPause)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-s.closing:
 	}
 }
 

@@ -27,8 +27,8 @@ func (s *Server) serveUDP(u *udpSocket) error {
 		case errors.Is(err, net.ErrClosed):
 			return fmt.Errorf("dns: udp %s: %w", s.addr, err)
 		case err != nil:
-			// An error of one message, as an ICMP answer to an earlier one.
-			s.config.Logger.Debug("dns: udp read failed", "error", err)
+			s.config.Logger.Warn("dns: udp read failed", "error", err)
+			s.pause()
 		}
 	}
 }
