@@ -16,7 +16,7 @@ const (
 	PhaseTransformResponse Phase = "transform_response"
 )
 
-// Action is what a matching rule does. Which actions a phase allows is documented on [Rule.Validate].
+// Action is what a matching rule does. Which actions a phase allows is documented on [Rule.Normalize].
 type Action string
 
 // The actions.

@@ -46,7 +46,7 @@ func parse(env *cel.Env, src string) (*cel.Ast, string, error) {
 	if err := issuesError(issues); err != nil {
 		return nil, "", err
 	}
-	text, err := print(a)
+	text, err := unparse(a)
 	if err != nil {
 		return nil, "", err
 	}
@@ -58,13 +58,13 @@ func parse(env *cel.Env, src string) (*cel.Ast, string, error) {
 	if err := issuesError(issues); err != nil {
 		return nil, "", fmt.Errorf("the expression has no printed form that reads back: %w", err)
 	}
-	if again, err := print(b); err != nil || again != text {
+	if again, err := unparse(b); err != nil || again != text {
 		return nil, "", errors.New("the expression has no one printed form; write it more simply")
 	}
 	return a, text, nil
 }
 
-func print(a *cel.Ast) (string, error) {
+func unparse(a *cel.Ast) (string, error) {
 	return cel.AstToString(a, cel.FormatWrapOnColumn(1<<30))
 }
 

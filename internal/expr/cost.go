@@ -59,7 +59,7 @@ func (s sizes) EstimateCallCost(_, overload string, _ *cost.AstNode, args []cost
 		}
 		return cost.SizeEstimate{Min: 0, Max: 16385}
 	}
-	scan := func(i int) cost.CostEstimate {
+	scan := func(i int) cost.Estimate {
 		return size(i).MultiplyByCostFactor(cost.StringTraversalCostFactor).Add(cost.FixedCostEstimate(1))
 	}
 	switch overload {
