@@ -29,7 +29,6 @@ func (s *Service) Ack(ctx context.Context, p Principal, a nodeproto.Ack) error {
 	if err := p.isNode(); err != nil {
 		return err
 	}
-	s.count.acks.Add(1)
 	a, err := cleanAck(a)
 	if err != nil {
 		return err
@@ -44,6 +43,7 @@ func (s *Service) Ack(ctx context.Context, p Principal, a nodeproto.Ack) error {
 	if err != nil {
 		return err
 	}
+	s.count.acks.Add(1)
 	return s.flushAck(ctx, number)
 }
 

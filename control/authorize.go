@@ -24,14 +24,6 @@ func (p Principal) may(r Role) error {
 	return nil
 }
 
-// isUser asks for any user, whatever the role.
-func (p Principal) isUser() error {
-	if p.UserID == "" {
-		return ErrNoRoute
-	}
-	return nil
-}
-
 // operates asks for the platform's role.
 func (p Principal) operates() error {
 	if p.UserID == "" || !p.Operator {

@@ -373,7 +373,7 @@ func TestAcksShareWrites(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if total := len(slow.sizes); total > 3 {
+	if total := len(slow.sizes); total > 2 {
 		t.Errorf("%d writes for %d acks: %v", total, nodes, slow.sizes)
 	}
 }

@@ -178,7 +178,7 @@ type Stats struct {
 	PollsAnswered  uint64 // with an artefact
 	PollsAhead     uint64 // by a node that is ahead
 	LongPolls      int64  // waiting now
-	Acks           uint64
+	Acks           uint64 // well-formed, of what was issued
 	NodeRejections uint64 // acks that report an error
 	Builds         uint64
 	BuildSeconds   float64
