@@ -36,19 +36,20 @@ lint: bin/staticcheck
 
 race:
 	@hack/need.sh gcc
-	CGO_ENABLED=1 go test -race -timeout 15m $(RACE)
+	@hack/need.sh postgresql
+	CGO_ENABLED=1 go run ./internal/testpg/with-postgres go test -race -timeout 15m $(RACE)
 
 # The vulnerability database is on the network: without it this step says so and passes.
 vuln:
 	@hack/vulnerabilities.sh '$(GOVULNCHECK)'
 
-bench: build ## measure build, verify, swap, poll, DNS and proxy, and print a table
+bench: ## measure build, verify, swap, poll, DNS and proxy, and print a table
 	@hack/bench.sh
 
 soak: ## apply small changes under load for SOAK=10m
 	GUARDYN_TEST_SOAK=$(SOAK) go test -count=1 -timeout 0 -run 'AppliesUnderLoad' -v ./internal/e2e
 
-docs: build ## write docs/guide/commands.md from the commands themselves
+docs: ## write docs/guide/commands.md from the commands themselves
 	go run ./internal/cli/commandref > docs/guide/commands.md
 
 clean: ## remove what the other targets made
