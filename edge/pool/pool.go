@@ -11,10 +11,6 @@ import (
 	"github.com/guardyn-edge/guardyn/zone"
 )
 
-// DefaultName is the pool that serves the proxied names of its zone that no rule and no load balancer
-// sends elsewhere.
-const DefaultName = "default"
-
 // Set is the compiled pools and load balancers of one zone. Its configuration is immutable; the counters
 // that choosing needs are safe for concurrent use. A nil Set has no pools.
 type Set struct {

@@ -7,7 +7,7 @@ import (
 	"net/netip"
 	"strconv"
 
-	"github.com/guardyn-edge/guardyn/edge/pool"
+	"github.com/guardyn-edge/guardyn/zone"
 )
 
 // ServeHTTP implements http.Handler for the connections of the server's own listener.
@@ -120,7 +120,7 @@ func (x *exchange) chooseTarget() bool {
 		o = z.Pools.Pick(host, client)
 	}
 	if o == nil {
-		o = z.Pools.PickPool(pool.DefaultName, client)
+		o = z.Pools.PickPool(zone.DefaultPool, client)
 	}
 	if o != nil {
 		x.target = poolTarget(z.Config, o, host)
