@@ -98,7 +98,10 @@ func (b *builtZone) build(zi ZoneInput, in *Input, exprs *expressions, scratch *
 		return
 	}
 	b.entry = newEntry(z, bytes)
-	j := judge{z: z, source: zi.Zone, in: in, exprs: exprs, out: b}
+	j := judge{
+		z: z, source: zi.Zone, in: in, exprs: exprs, out: b,
+		usedLists: map[string]bool{}, usedPools: map[string]bool{},
+	}
 	if in.Live != nil {
 		j.live = in.Live.Zone(z.ID)
 	}

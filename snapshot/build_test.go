@@ -385,3 +385,22 @@ func TestBuildLiveCertificates(t *testing.T) {
 		}
 	}
 }
+
+// TestBuildDefaultPool: the pool called default is the origin of proxied names, whose own content then does not
+// matter; without a proxied name nothing uses it.
+func TestBuildDefaultPool(t *testing.T) {
+	const n = "example.com"
+	build := func(records ...zone.Record) ([]snapshot.Problem, error) {
+		z := &zone.Zone{ID: id1, Name: zone.MustName(n), Records: records, Pools: map[string]zone.Pool{
+			zone.DefaultPool: {Origins: []zone.Origin{{Name: "a", Address: "198.51.100.1:80"}}},
+		}}
+		_, warnings, err := snapshot.Build(snapshot.Input{Zones: []snapshot.ZoneInput{{Workspace: "w", Zone: z}}}, snapshot.Meta{})
+		return warnings, err
+	}
+	if warnings, err := build(record(t, n, "www", "A", "127.0.0.1", 0, true)); err != nil || len(warnings) > 0 {
+		t.Errorf("with a proxied name: %v, %v", warnings, err)
+	}
+	if warnings, err := build(record(t, n, "www", "A", "127.0.0.1", 0, false)); err != nil || len(warnings) != 1 || warnings[0].Code != "pool_unused" {
+		t.Errorf("without a proxied name: %v, %v", warnings, err)
+	}
+}

@@ -86,6 +86,10 @@ func (j *judge) proxied(r *zone.Record) {
 	if _, ok := balancerFor(j.z, r.Name); ok {
 		return // its pools are the origin
 	}
+	if _, ok := j.z.Pools[zone.DefaultPool]; ok {
+		j.usedPools[zone.DefaultPool] = true
+		return
+	}
 	switch r.Type {
 	case zone.TypeA, zone.TypeAAAA:
 		addr, err := netip.ParseAddr(r.Content)

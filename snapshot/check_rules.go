@@ -38,7 +38,6 @@ func (e *expressions) check(text string, kind expr.Kind) (*expr.Checked, error) 
 
 // rules judges every rule by what its expression says and by what it names.
 func (j *judge) rules() {
-	j.usedLists, j.usedPools = map[string]bool{}, map[string]bool{}
 	for _, phase := range slices.Sorted(maps.Keys(j.z.Rulesets)) {
 		numbers := j.numbers(phase)
 		for i := range j.z.Rulesets[phase] {
@@ -114,7 +113,7 @@ func (j *judge) unused() {
 	}
 	for _, name := range slices.Sorted(maps.Keys(j.z.Pools)) {
 		if !j.usedPools[name] {
-			j.warn("pool "+name, "pool_unused", "no load balancer and no rule uses this pool; remove it or use it")
+			j.warn("pool "+name, "pool_unused", "no load balancer and no rule uses this pool, and only the one called default serves without; remove it or use it")
 		}
 	}
 }

@@ -1,5 +1,9 @@
 package zone
 
+// DefaultPool names the pool that serves the proxied names of its zone that no rule and no load balancer
+// sends elsewhere.
+const DefaultPool = "default"
+
 // Scheme is how a node speaks to an origin.
 type Scheme string
 

@@ -8,7 +8,7 @@
 //  1. the pool that a route rule of the origin phase names;
 //  2. the load balancer of the host, by its exact name, then by the nearest wildcard: of its pools in order the
 //     first with an enabled origin, then its fallback;
-//  3. the zone's pool named "default";
+//  3. the zone's pool named "default", for proxied names;
 //  4. the content of the host's proxied record: its addresses on port 80, or its CNAME target, resolved when the
 //     connection is opened.
 //

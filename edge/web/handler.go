@@ -22,7 +22,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	conn := connOf(r.Context())
 	mismatch := conn != nil && conn.take()
 	start := s.config.Now()
-	x := &exchange{server: s, r: r, w: &recorder{ResponseWriter: w, conn: conn}}
+	x := &exchange{server: s, r: r, rec: recorder{ResponseWriter: w, conn: conn}}
+	x.w = &x.rec
 	defer s.finish(x, start)
 	if !admitted {
 		s.counters.shed.Add(1)
@@ -119,15 +120,15 @@ func (x *exchange) chooseTarget() bool {
 	if o == nil {
 		o = z.Pools.Pick(host, client)
 	}
-	if o == nil {
+	record, proxied := z.ProxiedOrigin(host)
+	if o == nil && proxied {
 		o = z.Pools.PickPool(zone.DefaultPool, client)
 	}
 	if o != nil {
 		x.target = poolTarget(z.Config, o, host)
 		return true
 	}
-	record, ok := z.ProxiedOrigin(host)
-	if !ok {
+	if !proxied {
 		x.fail(http.StatusNotFound, "No site is served at this host.")
 		return false
 	}
