@@ -1,7 +1,6 @@
 package seal
 
 import (
-	"errors"
 	"fmt"
 	"time"
 )
@@ -42,40 +41,35 @@ type SignedActivation string
 
 // validate judges what an activation says by itself.
 func (a *Activation) validate() error {
-	var errs []error
-	add := func(err error) {
-		if err != nil {
-			errs = append(errs, err)
-		}
-	}
-	if !uuid(a.Platform) {
-		add(fmt.Errorf("platform %s is not a UUID in lower case", quote(a.Platform)))
-	}
-	add(counter("epoch", a.Epoch, 1))
-	add(counter("generation", a.Generation, 1))
-	add(counter("version", a.Version, 1))
+	var parent, kind, size error
 	if a.ParentGeneration >= a.Generation {
-		add(fmt.Errorf("parent_generation %d is not below generation %d", a.ParentGeneration, a.Generation))
+		parent = fmt.Errorf("parent_generation %d is not below generation %d", a.ParentGeneration, a.Generation)
 	}
 	switch a.Kind {
 	case KindApply, KindRollback, KindProvisional, KindConfirmed, KindReverted:
 	default:
-		add(fmt.Errorf("kind %s is not known", quote(a.Kind)))
-	}
-	if !lowerHex(a.ContentHash, 64) {
-		add(fmt.Errorf("content_hash %s is not 64 lower-case hex digits", quote(a.ContentHash)))
-	}
-	if !lowerHex(a.PayloadBLAKE3, 64) {
-		add(fmt.Errorf("payload_blake3 %s is not 64 lower-case hex digits", quote(a.PayloadBLAKE3)))
+		kind = fmt.Errorf("kind %s is not known", quote(a.Kind))
 	}
 	if a.PayloadBytes < 1 || a.PayloadBytes > MaxPayload {
-		add(fmt.Errorf("payload_bytes %d is not from 1 to %d", a.PayloadBytes, int64(MaxPayload)))
+		size = fmt.Errorf("payload_bytes %d is not from 1 to %d", a.PayloadBytes, int64(MaxPayload))
 	}
-	if a.Rollout != "" && !uuid(a.Rollout) {
-		add(fmt.Errorf("rollout %s is neither empty nor a UUID in lower case", quote(a.Rollout)))
+	return joined(
+		shape("platform", a.Platform, uuid(a.Platform), "a UUID in lower case"),
+		counter("epoch", a.Epoch, 1), counter("generation", a.Generation, 1), parent, kind,
+		counter("version", a.Version, 1),
+		shape("content_hash", a.ContentHash, lowerHex(a.ContentHash, 64), "64 lower-case hex digits"),
+		shape("payload_blake3", a.PayloadBLAKE3, lowerHex(a.PayloadBLAKE3, 64), "64 lower-case hex digits"),
+		size,
+		shape("rollout", a.Rollout, a.Rollout == "" || uuid(a.Rollout), "a UUID in lower case"),
+		issued(a.IssuedAt),
+	)
+}
+
+func shape(name, value string, ok bool, want string) error {
+	if ok {
+		return nil
 	}
-	add(issued(a.IssuedAt))
-	return errors.Join(errs...)
+	return fmt.Errorf("%s %s is not %s", name, quote(value), want)
 }
 
 // Activate signs an activation of a sealed snapshot; the fields that the artefact determines (version,

@@ -21,35 +21,38 @@ const (
 )
 
 // checkFrame walks a payload without unpacking anything and reports whether it is exactly one zstd frame
-// (RFC 8878 §3.1.1) with a window of at most maxWindow and no dictionary. It returns the most bytes that the
-// frame can unpack to, judged by its number of blocks and not by what its header claims.
-func checkFrame(payload []byte) (int64, error) {
+// (RFC 8878 §3.1.1) that says how much it unpacks to, at most limit bytes and no more than its blocks can
+// hold, with a window of at most maxWindow and no dictionary.
+func checkFrame(payload []byte, limit int64) error {
 	var h zstd.Header
 	if err := h.Decode(payload); err != nil {
-		return 0, fmt.Errorf("it is not a zstd frame: %w", err)
+		return fmt.Errorf("it is not a zstd frame: %w", err)
 	}
 	switch {
 	case h.Skippable:
-		return 0, errors.New("it starts with a skippable frame")
+		return errors.New("it starts with a skippable frame")
 	case h.DictionaryID != 0:
-		return 0, errors.New("it needs a dictionary")
-	case h.HasFCS && h.FrameContentSize > MaxDocument:
-		return 0, fmt.Errorf("it claims to unpack to %d bytes, the most is %d", h.FrameContentSize, int64(MaxDocument))
+		return errors.New("it needs a dictionary")
+	case !h.HasFCS:
+		return errors.New("its frame does not say how much it unpacks to")
+	case h.FrameContentSize > uint64(limit):
+		return fmt.Errorf("it unpacks to %d bytes, the most is %d", h.FrameContentSize, limit)
 	case h.SingleSegment && h.FrameContentSize > maxWindow || !h.SingleSegment && h.WindowSize > maxWindow:
-		return 0, fmt.Errorf("its window is over %d bytes", maxWindow)
+		return fmt.Errorf("its window is over %d bytes", maxWindow)
 	}
+	var most int64 // what the blocks can unpack to
+	errShort := errors.New("it ends too early")
 	rest := payload[h.HeaderSize:]
-	var most int64
 	for last := false; !last; {
 		if len(rest) < 3 {
-			return 0, errors.New("it ends too early")
+			return errShort
 		}
 		head := int(rest[0]) | int(rest[1])<<8 | int(rest[2])<<16
 		rest = rest[3:]
 		last = head&1 != 0
 		size := head >> 3
 		if size > maxBlock {
-			return 0, errors.New("it has a block that is too large")
+			return errors.New("it has a block that is too large")
 		}
 		switch head >> 1 & 3 {
 		case 0: // raw
@@ -60,43 +63,39 @@ func checkFrame(payload []byte) (int64, error) {
 		case 2:
 			most += maxBlock
 		default:
-			return 0, errors.New("it has a block of a reserved type")
+			return errors.New("it has a block of a reserved type")
 		}
 		if len(rest) < size {
-			return 0, errors.New("it ends too early")
+			return errShort
 		}
 		rest = rest[size:]
 	}
 	if h.HasCheckSum {
 		if len(rest) < 4 {
-			return 0, errors.New("it ends too early")
+			return errShort
 		}
 		rest = rest[4:]
 	}
 	if len(rest) > 0 {
-		return 0, fmt.Errorf("%d bytes follow its frame", len(rest))
+		return fmt.Errorf("%d bytes follow its frame", len(rest))
 	}
-	if h.HasFCS {
-		most = min(most, int64(h.FrameContentSize))
+	if int64(h.FrameContentSize) > most {
+		return errors.New("its blocks do not hold as much as its frame says")
 	}
-	return most, nil
+	return nil
 }
 
-// unpack decompresses a payload of which nothing is known but that it is signed. It uses no more memory than
-// the document, at most MaxDocument, and a window.
-func unpack(payload []byte) ([]byte, error) {
-	most, err := checkFrame(payload)
-	if err != nil {
+// unpack decompresses a payload of which nothing is known but that it is signed. Beside the payload it uses
+// the memory of the document, at most limit bytes, and a window.
+func unpack(payload []byte, limit int64) ([]byte, error) {
+	if err := checkFrame(payload, limit); err != nil {
 		return nil, err
 	}
 	dec, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindow),
-		zstd.WithDecoderMaxMemory(MaxDocument), zstd.WithDecoderLowmem(true))
+		zstd.WithDecoderMaxMemory(uint64(limit)), zstd.WithDecoderLowmem(true))
 	if err != nil {
 		return nil, err
 	}
 	defer dec.Close()
-	return dec.DecodeAll(payload, make([]byte, 0, min(most, maxHint)))
+	return dec.DecodeAll(payload, nil)
 }
-
-// maxHint bounds what is reserved before anything was unpacked; beyond it the document grows as it comes.
-const maxHint = 128 << 20

@@ -19,19 +19,12 @@ type FreshnessStatement struct {
 }
 
 func (f *FreshnessStatement) validate() error {
-	var errs []error
-	if !ValidNonce(f.Nonce) {
-		errs = append(errs, errors.New("nonce is not 16 to 64 lower-case hex digits"))
-	}
-	for _, err := range []error{counter("epoch", f.Epoch, 1), counter("generation", f.Generation, 1), issued(f.IssuedAt)} {
-		if err != nil {
-			errs = append(errs, err)
-		}
-	}
-	if !lowerHex(f.ContentHash, 64) {
-		errs = append(errs, errors.New("content_hash is not 64 lower-case hex digits"))
-	}
-	return errors.Join(errs...)
+	return joined(
+		shape("nonce", f.Nonce, ValidNonce(f.Nonce), "16 to 64 lower-case hex digits"),
+		counter("epoch", f.Epoch, 1), counter("generation", f.Generation, 1),
+		shape("content_hash", f.ContentHash, lowerHex(f.ContentHash, 64), "64 lower-case hex digits"),
+		issued(f.IssuedAt),
+	)
 }
 
 // ValidNonce reports whether s is 16 to 64 lower-case hex digits.

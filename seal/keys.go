@@ -62,15 +62,19 @@ func (k PublicKey) verify(message, signature []byte) bool {
 // SigningKey is a checked Ed25519 seed. Whatever prints, logs or encodes it gets "[signing key ID]", never
 // its secret; only SecretHex gives that away. The zero value is no key; what signs with it returns an error.
 type SigningKey struct {
-	// seed stands behind a pointer so that a verb that prints the unexported fields of a struct around the
-	// key, where no method of it is asked, shows an address.
-	seed *[32]byte
+	secret *secret
 }
+
+// secret is two pointers away from a SigningKey: fmt, asked to print an unexported field that holds a key,
+// asks no method of it and follows one pointer, under a wrong verb to its very bytes.
+type secret struct{ seed *[32]byte }
+
+func newSigningKey() SigningKey { return SigningKey{&secret{new([32]byte)}} }
 
 // ParseSigningKey reads a seed of 64 hex digits, in either case. The error never repeats the text.
 func ParseSigningKey(hexText string) (SigningKey, error) {
-	k := SigningKey{new([32]byte)}
-	if err := parse32(k.seed[:], hexText); err != nil {
+	k := newSigningKey()
+	if err := parse32(k.secret.seed[:], hexText); err != nil {
 		return SigningKey{}, fmt.Errorf("signing key: %w", err)
 	}
 	if err := checkPoint(k.Public().b); err != nil {
@@ -81,15 +85,15 @@ func ParseSigningKey(hexText string) (SigningKey, error) {
 
 // GenerateSigningKey reads the system's randomness.
 func GenerateSigningKey() (SigningKey, error) {
-	k := SigningKey{new([32]byte)}
-	if _, err := rand.Read(k.seed[:]); err != nil {
+	k := newSigningKey()
+	if _, err := rand.Read(k.secret.seed[:]); err != nil {
 		return SigningKey{}, fmt.Errorf("generating a signing key: %w", err)
 	}
 	return k, nil
 }
 
 // IsZero reports whether k is no key.
-func (k SigningKey) IsZero() bool { return k.seed == nil }
+func (k SigningKey) IsZero() bool { return k.secret == nil }
 
 // Public returns the public half, the zero PublicKey for the zero SigningKey.
 func (k SigningKey) Public() PublicKey {
@@ -99,7 +103,7 @@ func (k SigningKey) Public() PublicKey {
 	return PublicKey{[32]byte(k.private()[32:])}
 }
 
-func (k SigningKey) private() ed25519.PrivateKey { return ed25519.NewKeyFromSeed(k.seed[:]) }
+func (k SigningKey) private() ed25519.PrivateKey { return ed25519.NewKeyFromSeed(k.secret.seed[:]) }
 
 // sign returns the signature in hex.
 func (k SigningKey) sign(message []byte) string {
@@ -119,7 +123,7 @@ func (k SigningKey) SecretHex() string {
 	if k.IsZero() {
 		return ""
 	}
-	return hex.EncodeToString(k.seed[:])
+	return hex.EncodeToString(k.secret.seed[:])
 }
 
 // String returns "[signing key ID]".

@@ -26,13 +26,13 @@ func (v *Verified) KeyID() KeyID { return v.key }
 // Open verifies in the order of §6, stopping at the first failure. prev (may be nil) is what the caller
 // serves, for structural sharing. Errors are *Refusal.
 func Open(a Artefact, t TrustedKeys, prev *snapshot.Snapshot) (*Verified, error) {
-	return opener{unpack}.open(a, t, prev)
+	return newOpener().open(a, t, prev)
 }
 
 // OpenSealed verifies a sealed snapshot without an activation (steps 1-4, 6, 7): the control plane's own
 // check before it stores one. Errors are *Refusal.
 func OpenSealed(s Sealed, t TrustedKeys) (*snapshot.Snapshot, error) {
-	o := opener{unpack}
+	o := newOpener()
 	if _, err := o.signature(s, t); err != nil {
 		return nil, err
 	}
@@ -42,6 +42,10 @@ func OpenSealed(s Sealed, t TrustedKeys) (*snapshot.Snapshot, error) {
 // opener holds the step that must not run before a signature was verified, so that tests can count it.
 type opener struct {
 	unpack func(payload []byte) ([]byte, error)
+}
+
+func newOpener() opener {
+	return opener{func(payload []byte) ([]byte, error) { return unpack(payload, MaxDocument) }}
 }
 
 func (o opener) open(a Artefact, t TrustedKeys, prev *snapshot.Snapshot) (*Verified, error) {

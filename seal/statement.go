@@ -107,6 +107,20 @@ func lowerHex(s string, n int) bool {
 	return true
 }
 
+// joined makes one line of several errors, nil of none.
+func joined(errs ...error) error {
+	var parts []string
+	for _, err := range errs {
+		if err != nil {
+			parts = append(parts, err.Error())
+		}
+	}
+	if parts == nil {
+		return nil
+	}
+	return errors.New(strings.Join(parts, "; "))
+}
+
 // counter judges an integer of a statement.
 func counter(name string, n, least uint64) error {
 	if n < least || n > maxInteger {
