@@ -72,13 +72,24 @@ func parseByLibrary(t RRType, content string, in nameBase) (string, error) {
 	return printWire(t, wire)
 }
 
-// plainRDATA refuses what would not be RDATA of one record to the library, and puts at for "@".
+// plainRDATA refuses what would not be RDATA of one record to the library, puts at for "@", and folds
+// U-labels: a bare word that is not ASCII is a name.
 func plainRDATA(s, at string) (string, error) {
 	var b strings.Builder
 	quoted, start := false, 0
 	word := func(end int) error {
-		if s[start:end] != "@" {
-			b.WriteString(s[start:end])
+		if w := s[start:end]; w != "@" {
+			if strings.IndexFunc(w, func(r rune) bool { return r >= 0x80 }) >= 0 && strings.IndexByte(w, '"') < 0 {
+				n, err := foldName(w)
+				if err != nil {
+					return fmt.Errorf("name %s: %w", quote(w), err)
+				}
+				if strings.HasSuffix(w, ".") {
+					n += "."
+				}
+				w = n
+			}
+			b.WriteString(w)
 			return nil
 		}
 		if at == "" {
@@ -281,13 +292,6 @@ func foldWireName(s string) (string, error) {
 	labels, err := unescapeLabels(s)
 	if err != nil {
 		return "", fmt.Errorf("name %s: %w", quote(s), err)
-	}
-	plain := strings.Join(labels, ".")
-	for _, c := range []byte(plain) {
-		if c >= 0x80 {
-			n, err := ParseName(plain)
-			return n.s + ".", err
-		}
 	}
 	return printLabels(labels) + ".", nil
 }

@@ -31,7 +31,12 @@ func foldTarget(s string, in nameBase) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("name %s: %w", quote(s), err)
 	}
-	return printLabels(labels), nil
+	t := printLabels(labels)
+	if strings.IndexByte(t, '\\') < 0 { // the escapes were of octets that a Name may hold
+		n, err := ParseName(t)
+		return n.s, err
+	}
+	return t, nil
 }
 
 // unescapeLabels splits a name with escapes into its labels' octets, lower-case. A dot at the end is
