@@ -127,10 +127,17 @@ func TestSealRefuses(t *testing.T) {
 	}
 }
 
-// Each row is an artefact that must not install. None reaches the decompressor unless unpacks says so.
-func TestOpenRefuses(t *testing.T) {
+// refusal is an artefact that must not install. It does not reach the decompressor unless unpacks says so.
+type refusal struct {
+	a       Artefact
+	code    string
+	says    string
+	unpacks bool
+}
+
+// refusals are the kinds of artefact that must not install where key 1 and key 2 are trusted.
+func refusals(t testing.TB) map[string]refusal {
 	k, other, thief := key(t, 1), key(t, 2), key(t, 3)
-	trusted := trust(t, k, other)
 	good := artefact(t, k, 42, 7)
 	doc := string(demo(t, 42).JSON())
 	hash := demo(t, 42).ContentHash()
@@ -171,12 +178,7 @@ func TestOpenRefuses(t *testing.T) {
 		})
 	}
 	const unsignedWords = "there is no mode in which an unsigned snapshot is accepted"
-	for name, tc := range map[string]struct {
-		a       Artefact
-		code    string
-		says    string
-		unpacks bool
-	}{
+	return map[string]refusal{
 		"signature empty":         {a: sig(func(string) string { return "" }), code: CodeUnsigned, says: unsignedWords},
 		"signature white space":   {a: sig(func(string) string { return " \t\n" }), code: CodeUnsigned, says: unsignedWords},
 		"signature no-break":      {a: sig(func(string) string { return "\u00a0" }), code: CodeUnsigned, says: unsignedWords},
@@ -293,7 +295,13 @@ func TestOpenRefuses(t *testing.T) {
 			a:    rehashed(t, k, doc, `"type":"TXT"}]}}}`, `"type":"TXT"}]},"01890a5d-ac96-774b-bcce-b302099a8058":{"id":"01890a5d-ac96-774b-bcce-b302099a8058","name":"lab.example.org"}}}`),
 			code: CodeHostDuplicate, says: "lab.example.org", unpacks: true,
 		},
-	} {
+	}
+}
+
+func TestOpenRefuses(t *testing.T) {
+	trusted := trust(t, key(t, 1), key(t, 2))
+	good := artefact(t, key(t, 1), 42, 7)
+	for name, tc := range refusals(t) {
 		t.Run(name, func(t *testing.T) {
 			calls := 0
 			o := opener{func(p []byte) ([]byte, error) {
