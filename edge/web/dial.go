@@ -72,10 +72,28 @@ func recordTarget(z *zone.Zone, o edge.Origin, host string) *target {
 // by. The zone is part of it: a connection that one zone's traffic has brought into a bad state never
 // carries another's.
 func connectionKey(id zone.ID, address, sni string) string {
-	return string(id) + "~" + keyReplacer.Replace(address) + "~" + keyReplacer.Replace(sni)
+	var buf [256]byte
+	key := append(append(buf[:0], id...), '~')
+	key = appendKey(key, address)
+	if sni != "" {
+		key = appendKey(append(key, '~'), sni)
+	}
+	return string(key)
 }
 
-var keyReplacer = strings.NewReplacer(":", "_", "[", "", "]", "")
+// appendKey appends what remains of s when a URL is to take it for a host without a port.
+func appendKey(b []byte, s string) []byte {
+	for i := range len(s) {
+		switch c := s[i]; c {
+		case '[', ']':
+		case ':':
+			b = append(b, '_')
+		default:
+			b = append(b, c)
+		}
+	}
+	return b
+}
 
 // dialer opens connections to origins, each address judged after resolution and just before it is used.
 type dialer struct {

@@ -16,6 +16,7 @@ type exchange struct {
 	view   *edge.View
 	zone   *edge.Zone // nil until the host is known to be of one
 	w      *recorder
+	rec    recorder // what w points to
 	r      *http.Request
 
 	peer   netip.Addr   // who connected

@@ -168,7 +168,8 @@ func rewriteRequest(p *httputil.ProxyRequest) {
 	out.URL = &url.URL{Scheme: string(t.scheme), Host: t.key, Opaque: x.rule.Path, RawQuery: x.rule.Query}
 	out.Host = t.hostHeader
 	h := out.Header
-	var chain, forwarded []byte
+	var chainBuf, forwardedBuf [128]byte
+	chain, forwarded := chainBuf[:0], forwardedBuf[:0]
 	for i := len(x.chain) - 1; i >= 0; i-- {
 		if len(chain) > 0 {
 			chain = append(chain, ", "...)
@@ -182,12 +183,10 @@ func rewriteRequest(p *httputil.ProxyRequest) {
 		}
 	}
 	forwarded = append(append(append(forwarded, ";host="...), quotedHost(x.rule.Host)...), ";proto="+x.scheme...)
-	h["X-Forwarded-For"] = []string{string(chain)}
-	h["X-Forwarded-Host"] = []string{x.rule.Host}
-	h["X-Forwarded-Proto"] = []string{x.scheme}
-	h["Forwarded"] = []string{string(forwarded)}
-	h["X-Real-Ip"] = []string{x.rule.Client.String()}
-	h[zoneHeader] = []string{x.rule.Zone}
+	values := [...]string{string(chain), x.rule.Host, x.scheme, string(forwarded), x.rule.Client.String(), x.rule.Zone}
+	for i, name := range [...]string{"X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "Forwarded", "X-Real-Ip", zoneHeader} {
+		h[name] = values[i : i+1 : i+1]
+	}
 	h["Cdn-Loop"] = append(h["Cdn-Loop"], loopToken)
 	if !safe(out.Method) {
 		// Under these names net/http takes a request without a body for one that it may send twice. Names

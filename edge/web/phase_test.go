@@ -54,6 +54,15 @@ func TestPhases(t *testing.T) {
 			},
 		},
 		{
+			"skip of a phase from within it ends it",
+			[]func(*zone.Zone){
+				rule(zone.PhaseCustom, `http.path == "/free"`, zone.ActionSkip, zone.Parameters{Phases: []zone.Phase{zone.PhaseCustom}}),
+				rule(zone.PhaseCustom, `http.path == "/other"`, zone.ActionSkip, zone.Parameters{Phases: []zone.Phase{zone.PhaseTransformResponse}}),
+				rule(zone.PhaseCustom, `true`, zone.ActionBlock, zone.Parameters{}),
+			},
+			[]pass{{path: "/free", status: 200, wantURI: "/free"}, {path: "/other", status: 403}},
+		},
+		{
 			"custom blocks, allow ends it, log does not",
 			[]func(*zone.Zone){
 				rule(zone.PhaseCustom, `true`, zone.ActionLog, zone.Parameters{}),

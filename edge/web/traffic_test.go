@@ -391,8 +391,11 @@ func TestClientThatLeavesIsNotAnOriginsError(t *testing.T) {
 	c := n.dial()
 	io.WriteString(c, "GET / HTTP/1.1\r\nHost: www.example.com\r\n\r\n")
 	<-entered
-	c.Close()
+	c.(*net.TCPConn).CloseWrite()
 	<-gone
+	if got := readReplies(t, c); len(got) != 0 {
+		t.Errorf("got %+v, which nobody said", got)
+	}
 	n.stop()
 	if err := <-n.ended; err != nil {
 		t.Error(err)
