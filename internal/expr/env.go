@@ -42,13 +42,13 @@ var (
 )
 
 // environment is made once and never changes.
-var environment = sync.OnceValues(func() (*cel.Env, error) { return cel.NewEnv(Options()...) })
+var environment = sync.OnceValues(func() (*cel.Env, error) { return cel.NewEnv(options()...) })
 
 // Env returns the one environment. It is immutable and shared.
 func Env() (*cel.Env, error) { return environment() }
 
-// Options returns what the environment is made of, beside CEL's standard library.
-func Options() []cel.EnvOption {
+// options returns what the environment is made of, beside CEL's standard library.
+func options() []cel.EnvOption {
 	str, boolean := cel.StringType, cel.BoolType
 	fields := cel.MapType(str, str)
 	two := []*cel.Type{str, str}
