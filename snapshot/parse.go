@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -44,11 +45,11 @@ func refused(code, format string, args ...any) error {
 // (may be nil) shares prev's value, and the difference to prev is remembered for Delta. The snapshot keeps
 // nothing of doc and does not keep prev. Errors are *DocumentError.
 func Parse(doc []byte, prev *Snapshot) (*Snapshot, error) {
-	head, zones, err := readHead(doc)
-	if err != nil {
-		return nil, err
+	expect := 0
+	if prev != nil {
+		expect = prev.Len() + chunk
 	}
-	parts, err := splitZones(zones)
+	head, parts, err := readHead(doc, expect)
 	if err != nil {
 		return nil, err
 	}
@@ -80,24 +81,34 @@ type head struct {
 	hash string
 }
 
-// readHead reads all members but zones, whose bytes it returns.
-func readHead(doc []byte) (head, []byte, error) {
+// readHead reads all members of a document; of the zones it returns the parts, in order of their keys. expect
+// is about how many there are.
+func readHead(doc []byte, expect int) (head, []part, error) {
 	var h head
+	var zones zoneParts
 	s := scanner{b: doc}
 	found := map[string][]byte{}
-	for m, err := range s.object(0) {
-		if err != nil {
-			return h, nil, malformed("%w", err)
+	err := s.object(0, func(name string) error {
+		if _, twice := found[name]; twice {
+			return fmt.Errorf("the member %s appears twice", quote(name))
 		}
-		if _, twice := found[m.name]; twice {
-			return h, nil, malformed("the member %s appears twice", quote(m.name))
+		if len(found) == maxMembers {
+			return errors.New("it has too many members")
 		}
-		if len(found) == 64 {
-			return h, nil, malformed("it has too many members")
+		var v []byte
+		var err error
+		if name == "zones" {
+			v, err = zones.split(&s, expect)
+		} else {
+			v, err = s.value(1)
 		}
-		found[m.name] = m.value
+		found[name] = v
+		return err
+	})
+	if err == nil {
+		err = s.end()
 	}
-	if err := s.end(); err != nil {
+	if err != nil {
 		return h, nil, malformed("%w", err)
 	}
 	// The format is judged before all else: what a newer one holds is not for this build to call malformed.
@@ -132,8 +143,7 @@ func readHead(doc []byte) (head, []byte, error) {
 		return h, nil, malformed("created_at %s is not a time in UTC as RFC 3339 prints it", quote(created))
 	}
 	h.meta.CreatedAt = h.meta.CreatedAt.UTC()
-	zones, ok := found["zones"]
-	if !ok {
+	if _, ok := found["zones"]; !ok {
 		return h, nil, malformed("the member \"zones\" is missing")
 	}
 	if _, ok := found["content_hash"]; !ok {
@@ -148,8 +158,15 @@ func readHead(doc []byte) (head, []byte, error) {
 	for name := range found {
 		return h, nil, malformed("the member %s is not known", quote(name))
 	}
-	return h, zones, nil
+	if zones.err != nil {
+		return h, nil, malformed("zones: %w", zones.err)
+	}
+	return h, zones.parts, nil
 }
+
+// maxMembers bounds how many members a document may have: many more than it has, so that a newer format is
+// recognised as such.
+const maxMembers = 64
 
 func integerMember(found map[string][]byte, name string) (uint64, error) {
 	v, ok := found[name]
@@ -191,28 +208,42 @@ type part struct {
 	err  error
 }
 
-func splitZones(zones []byte) ([]part, error) {
-	s := scanner{b: zones}
-	var parts []part
+// zoneParts is the zones object cut into its members. err is what is wrong with it, which is told only when
+// the format is known to be this build's.
+type zoneParts struct {
+	parts []part
+	err   error
+}
+
+// split reads the zones object. A value of another shape it passes over.
+func (z *zoneParts) split(s *scanner, expect int) ([]byte, error) {
+	start := s.pos
+	z.parts = make([]part, 0, expect)
 	sorted := true
-	for m, err := range s.object(1) {
+	z.err = s.object(1, func(name string) error {
+		v, err := s.value(2)
 		if err != nil {
-			return nil, malformed("zones: %w", err)
+			return err
 		}
-		if n := len(parts); n > 0 && parts[n-1].key >= m.name {
+		if n := len(z.parts); n > 0 && z.parts[n-1].key >= name {
 			sorted = false
 		}
-		parts = append(parts, part{key: m.name, raw: m.value})
+		z.parts = append(z.parts, part{key: name, raw: v})
+		return nil
+	})
+	if z.err != nil {
+		s.pos = start
+		return s.value(1)
 	}
 	if !sorted {
-		slices.SortStableFunc(parts, func(a, b part) int { return strings.Compare(a.key, b.key) })
+		slices.SortStableFunc(z.parts, func(a, b part) int { return strings.Compare(a.key, b.key) })
 	}
-	for i := range parts {
-		if i > 0 && parts[i].key == parts[i-1].key {
-			return nil, malformed("zones: the member %s appears twice", quote(parts[i].key))
+	for i := range z.parts {
+		if i > 0 && z.parts[i].key == z.parts[i-1].key {
+			z.err = fmt.Errorf("the member %s appears twice", quote(z.parts[i].key))
 		}
 	}
-	return parts, nil
+	return s.b[start:s.pos], nil
 }
 
 // decodeZones fills in the entries, in parallel. The error is the one of the first part that is bad.
@@ -240,6 +271,15 @@ func (p *part) decode(raw entry, scratch *[]byte) error {
 	if id, err := zone.ParseID(p.key); err != nil || string(id) != p.key {
 		return fmt.Errorf("the id is not a UUID in lower case")
 	}
+	if z := quickZone(p.raw); z != nil && z.Normalize() == nil {
+		b, err := appendZone((*scratch)[:0], z)
+		*scratch = b
+		if err == nil && bytes.Equal(b, p.raw) {
+			raw.zone = z
+			p.entry = raw
+			return nil
+		}
+	}
 	z := new(zone.Zone)
 	if err := unmarshalZone(p.raw, z); err != nil {
 		return err
@@ -251,11 +291,6 @@ func (p *part) decode(raw entry, scratch *[]byte) error {
 	*scratch = b
 	if err != nil {
 		return err
-	}
-	if bytes.Equal(b, p.raw) {
-		raw.zone = z
-		p.entry = raw
-		return nil
 	}
 	p.fold = bytes.Clone(b)
 	p.entry = newEntry(z, p.fold)

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"iter"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -126,63 +125,44 @@ func (s *scanner) value(depth int) ([]byte, error) {
 	return nil, errTruncated
 }
 
-// member is a member of an object: its name, unescaped, and its value as it stands.
-type member struct {
-	name  string
-	value []byte
-}
-
-// object iterates over the members of an object at the given depth, up to its closing brace. An error is
-// the last thing it yields.
-func (s *scanner) object(depth int) iter.Seq2[member, error] {
-	return func(yield func(member, error) bool) {
-		fail := func(err error) { yield(member{}, err) }
-		if err := s.take('{'); err != nil {
-			fail(err)
-			return
+// object reads an object that has depth arrays and objects around it. For each member it calls value with
+// the unescaped name; value must read the member's value.
+func (s *scanner) object(depth int, value func(name string) error) error {
+	if err := s.take('{'); err != nil {
+		return err
+	}
+	s.space()
+	if s.pos < len(s.b) && s.b[s.pos] == '}' {
+		s.pos++
+		return nil
+	}
+	for {
+		if err := s.take('"'); err != nil {
+			return err
+		}
+		s.pos--
+		quoted, err := s.string()
+		if err != nil {
+			return err
+		}
+		name, err := jsontext.AppendUnquote(nil, quoted)
+		if err != nil {
+			return s.errorf("member name: %w", err)
+		}
+		if err := s.take(':'); err != nil {
+			return err
+		}
+		s.space()
+		if err := value(string(name)); err != nil {
+			return err
 		}
 		s.space()
 		if s.pos < len(s.b) && s.b[s.pos] == '}' {
 			s.pos++
-			return
+			return nil
 		}
-		for {
-			if err := s.take('"'); err != nil {
-				fail(err)
-				return
-			}
-			s.pos--
-			quoted, err := s.string()
-			if err != nil {
-				fail(err)
-				return
-			}
-			name, err := jsontext.AppendUnquote(nil, quoted)
-			if err != nil {
-				fail(s.errorf("member name: %w", err))
-				return
-			}
-			if err := s.take(':'); err != nil {
-				fail(err)
-				return
-			}
-			v, err := s.value(depth + 1)
-			if err != nil {
-				fail(err)
-				return
-			}
-			if !yield(member{string(name), v}, nil) {
-				return
-			}
-			s.space()
-			if s.pos < len(s.b) && s.b[s.pos] == '}' {
-				s.pos++
-				return
-			}
-			if err := s.take(','); err != nil {
-				fail(err)
-				return
-			}
+		if err := s.take(','); err != nil {
+			return err
 		}
 	}
 }
