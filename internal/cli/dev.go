@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -117,6 +118,9 @@ func (a *app) dev(ctx context.Context, f devFlags) (err error) {
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil // stopped before it was ready
+		}
+		if errors.Is(err, syscall.EADDRINUSE) {
+			return hint(err, "something else listens there; choose another address (gdn dev --help), or port 0 to let the system choose")
 		}
 		return hint(err, "%s says more", log.Name())
 	}
