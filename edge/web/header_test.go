@@ -116,6 +116,16 @@ func TestTrustedProxies(t *testing.T) {
 	}
 }
 
+func TestPeerThatIsNotTrustedIsNotBelieved(t *testing.T) {
+	o := startOrigin(t)
+	n := startNode(t)
+	n.publish(site(o.address(), func(z *zone.Zone) { z.Settings.TrustedProxies = []string{"198.51.100.0/24"} }))
+	n.get("/", "X-Forwarded-For: 203.0.113.1", "X-Forwarded-Proto: https")
+	if got := o.take()[0].header; got.Get("X-Forwarded-For") != "127.0.0.1" || got.Get("X-Forwarded-Proto") != "http" || got.Get("X-Real-Ip") != "127.0.0.1" {
+		t.Errorf("the origin got %v", got)
+	}
+}
+
 func TestOriginSeesTheFormThatRulesSee(t *testing.T) {
 	o := startOrigin(t)
 	n := startNode(t)

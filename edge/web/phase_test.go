@@ -56,7 +56,7 @@ func TestPhases(t *testing.T) {
 		{
 			"skip of a phase from within it ends it",
 			[]func(*zone.Zone){
-				rule(zone.PhaseCustom, `http.path == "/free"`, zone.ActionSkip, zone.Parameters{Phases: []zone.Phase{zone.PhaseCustom}}),
+				rule(zone.PhaseCustom, `http.path == "/free"`, zone.ActionSkip, zone.Parameters{Phases: []zone.Phase{zone.PhaseCustom, zone.PhaseTransformResponse}}),
 				rule(zone.PhaseCustom, `http.path == "/other"`, zone.ActionSkip, zone.Parameters{Phases: []zone.Phase{zone.PhaseTransformResponse}}),
 				rule(zone.PhaseCustom, `true`, zone.ActionBlock, zone.Parameters{}),
 			},
