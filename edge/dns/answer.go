@@ -10,14 +10,10 @@ import (
 	"github.com/guardyn-edge/guardyn/edge/rrset"
 )
 
-const (
-	// maxChain is how many CNAME records one answer follows.
-	maxChain = 8
-	// anyTTL is the TTL in seconds of the HINFO that answers ANY.
-	anyTTL = 3600
-)
+// maxChain is how many CNAME records one answer follows.
+const maxChain = 8
 
-// refusedANY answers ANY at a name with data (RFC 8482 §4.2).
+// refusedANY answers ANY at a name with data, to be kept for an hour (RFC 8482 §4.2).
 var refusedANY = rrset.Set{Count: 1, Data: []byte("\xc0\x0c" + "\x00\x0d" + "\x00\x01" + "\x00\x00\x0e\x10" + "\x00\x09" + "\x07RFC8482" + "\x00")}
 
 // responder answers queries, one at a time. It keeps its buffers from one to the next and does not
@@ -42,7 +38,8 @@ type responder struct {
 	node int
 }
 
-// resolve answers the question from one view: the algorithm of RFC 1034 §4.3.2 with RFC 4592 §3.3 and RFC 6672 §3.2.
+// resolve answers the question from one view: the algorithm of RFC 1034 §4.3.2 with RFC 4592 §3.3 and RFC 6672
+// §3.2. AA speaks of the first name of the answer (RFC 1035 §4.1.1); only a referral does not set it.
 func (r *responder) resolve(v *edge.View) {
 	r.name, r.owner, r.chain = r.query.name, headerLen, r.buf[:0]
 	r.zone, r.node = nil, -1
@@ -64,7 +61,7 @@ func (r *responder) resolve(v *edge.View) {
 		var target int
 		switch match.Kind {
 		case rrset.NXDomain:
-			r.authoritative()
+			r.message.authoritative = true
 			r.message.rcode = mdns.RcodeNameError
 			r.addSOA(v, z, offset)
 		case rrset.Referral:
@@ -105,7 +102,7 @@ func (r *responder) zoneFor(v *edge.View) (z *edge.Zone, offset int) {
 // answer adds what a node has for the question. It returns the offset of the target of a CNAME that has
 // to be followed, else 0.
 func (r *responder) answer(v *edge.View, z *edge.Zone, node, offset int) (target int) {
-	r.authoritative()
+	r.message.authoritative = true
 	qtype, records := r.query.qtype, z.Records
 	set, ok := records.Set(node, qtype)
 	switch {
@@ -148,7 +145,7 @@ func recordOverhead(owner int, buf []byte) int {
 // redirect answers a name below a DNAME (RFC 6672 §3.2): the DNAME and the CNAME that follows from it, whose
 // target it returns the offset of.
 func (r *responder) redirect(z *edge.Zone, node, offset int) (target int) {
-	r.authoritative()
+	r.message.authoritative = true
 	set, ok := z.Records.Set(node, mdns.TypeDNAME)
 	if !ok {
 		return 0
@@ -257,13 +254,6 @@ func under(name []byte, apex string) (rel []byte, ok bool) {
 		at += 1 + int(name[at])
 	}
 	return name[:at], string(name[at:]) == apex
-}
-
-// authoritative sets AA, which speaks of the first name of an answer (RFC 1035 §4.1.1).
-func (r *responder) authoritative() {
-	if len(r.chain) == 0 {
-		r.message.authoritative = true
-	}
 }
 
 // addSOA adds the SOA of a negative answer (RFC 2308 §3), with the TTL that it is to be kept for.

@@ -14,6 +14,7 @@ const (
 	soaCom   = "example.com. 300 IN SOA ns1.example.com. hostmaster.example.com. 58 7200 3600 1209600 300"
 	soaNet   = "example.net. 300 IN SOA ns2.example.net. hostmaster.example.net. 58 7200 3600 1209600 300"
 	soaChild = "child.example.com. 300 IN SOA ns1.example.com. hostmaster.child.example.com. 58 7200 3600 1209600 300"
+	soaUncut = "uncut.example.com. 300 IN SOA ns1.example.com. hostmaster.uncut.example.com. 58 7200 3600 1209600 300"
 	wwwA     = "www.example.com. 300 IN A 203.0.113.80"
 )
 
@@ -97,6 +98,9 @@ func answerRows() []answerRow {
 			"loop1.example.com. 300 IN CNAME loop2.example.com.", "loop2.example.com. 300 IN CNAME loop1.example.com.",
 		}},
 		{name: "self.example.com", section: "CNAME to itself", qtype: mdns.TypeA, answer: []string{"self.example.com. 300 IN CNAME self.example.com."}},
+		{name: "rho.example.com", section: "a chain into a loop", qtype: mdns.TypeA, answer: []string{
+			"rho.example.com. 300 IN CNAME loop1.example.com.", "loop1.example.com. 300 IN CNAME loop2.example.com.", "loop2.example.com. 300 IN CNAME loop1.example.com.",
+		}},
 		{name: "xloop.example.com", section: "CNAME loop across zones", qtype: mdns.TypeA, answer: []string{
 			"xloop.example.com. 300 IN CNAME xloop.example.net.", "xloop.example.net. 300 IN CNAME xloop.example.com.",
 		}},
@@ -131,6 +135,7 @@ func answerRows() []answerRow {
 		{name: "www.child.example.com", section: "the child is on the platform", qtype: mdns.TypeA, answer: []string{"www.child.example.com. 300 IN A 203.0.113.12"}},
 		{name: "child.example.com", section: "DS from the parent", qtype: mdns.TypeDS, ns: []string{soaCom}},
 		{name: "child.example.com", section: "MX from the child", qtype: mdns.TypeMX, ns: []string{soaChild}},
+		{name: "uncut.example.com", section: "DS, the parent has no cut", qtype: mdns.TypeDS, ns: []string{soaUncut}},
 		{name: "example.net", section: "DS, no parent here", qtype: mdns.TypeDS, ns: []string{soaNet}},
 
 		{name: "shop.example.com", section: "proxied", qtype: mdns.TypeA, answer: service4("shop.example.com.")},

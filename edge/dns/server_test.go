@@ -81,7 +81,7 @@ func testZones(t testing.TB) []*zone.Zone {
 			"c1 CNAME c2.example.com", "c2 CNAME www.example.com", "cout CNAME www.example.org", "cx CNAME host.example.net",
 			"cnx CNAME none.example.com", "cnodata CNAME ns1.example.com", "cproxied CNAME shop.example.com",
 			"csub CNAME www.sub.example.com", "loop1 CNAME loop2.example.com", "loop2 CNAME loop1.example.com",
-			"self CNAME self.example.com", "xloop CNAME xloop.example.net",
+			"self CNAME self.example.com", "rho CNAME loop1.example.com", "xloop CNAME xloop.example.net",
 			"l0 CNAME l1.example.com", "l1 CNAME l2.example.com", "l2 CNAME l3.example.com", "l3 CNAME l4.example.com",
 			"l4 CNAME l5.example.com", "l5 CNAME l6.example.com", "l6 CNAME l7.example.com", "l7 CNAME l8.example.com",
 			"l8 CNAME l9.example.com", "l9 A 203.0.113.9",
@@ -94,6 +94,7 @@ func testZones(t testing.TB) []*zone.Zone {
 		)...),
 		newZone(t, 2, "example.net", "@ NS ns2.example.net", "host A 203.0.113.10", "xloop CNAME xloop.example.com", "x.new A 203.0.113.11"),
 		newZone(t, 3, "child.example.com", "@ NS ns1.example.com", "www A 203.0.113.12"),
+		newZone(t, 4, "uncut.example.com", "@ NS ns1.example.com"), // its parent has no NS for it
 	}
 }
 

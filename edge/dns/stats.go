@@ -10,15 +10,15 @@ const rcodes = 17
 type Stats struct {
 	// UDPQueries and TCPQueries are messages received, ignored ones included.
 	UDPQueries, TCPQueries uint64
-	// Answers are those sent, by response code (RFC 6895 §2.3).
+	// Answers are those given to the system to send, by response code (RFC 6895 §2.3).
 	Answers [rcodes]uint64
-	// Truncated are answers sent with TC, slipped ones included.
+	// Truncated are those of Answers with TC, slipped ones included.
 	Truncated uint64
 	// Ignored are messages that get no answer by their form: answers, and less than a header.
 	Ignored uint64
 	// RateDropped and RateSlipped are answers that response-rate limiting did not send, or sent cut.
 	RateDropped, RateSlipped uint64
-	// SendErrors are answers that the system did not take.
+	// SendErrors are those of Answers that the system did not take.
 	SendErrors uint64
 	// Panics are messages whose handling failed by a fault of the server. It should be 0.
 	Panics uint64
@@ -47,8 +47,8 @@ func (c *counters) addTo(s *Stats) {
 	}
 }
 
-// sent counts an answer.
-func (c *counters) sent(m *message) {
+// made counts an answer, before it is sent: who has it finds it counted.
+func (c *counters) made(m *message) {
 	c.answers[min(m.rcode, rcodes-1)].Add(1)
 	if m.truncated {
 		c.truncated.Add(1)

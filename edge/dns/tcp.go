@@ -124,6 +124,7 @@ func (s *Server) serveConn(conn net.Conn, b *tcpBuffers) {
 			s.tcp.counters.ignored.Add(1)
 			break
 		}
+		s.tcp.counters.made(&b.r.message)
 		binary.BigEndian.PutUint16(b.answer, uint16(len(answer)))
 		b.writer.Write(b.answer[:2+len(answer)])
 		if !holdsMessage(b.reader) {
@@ -132,7 +133,6 @@ func (s *Server) serveConn(conn net.Conn, b *tcpBuffers) {
 				return
 			}
 		}
-		s.tcp.counters.sent(&b.r.message)
 	}
 	b.writer.Flush()
 }

@@ -60,11 +60,10 @@ func (s *Server) readUDP(u *udpSocket) error {
 		if answer = s.limited(r, &u.counters, client, answer); answer == nil {
 			continue
 		}
+		u.counters.made(&r.message)
 		if err := writeTo(u.conn, answer, control, from); err != nil {
 			u.counters.sendErrors.Add(1)
-			continue
 		}
-		u.counters.sent(&r.message)
 	}
 }
 
