@@ -38,6 +38,7 @@ func TestMalformedRequests(t *testing.T) {
 		{name: "unknown member deep", method: "PUT", target: "/v1/zones/example.com/pools/main", body: `{"origins":[{"name":"a","adress":"x"}]}`, status: 422, says: "adress"},
 		{name: "too large", method: "POST", target: records, body: `{"name":"` + big + `"}`, status: 413, says: "too_large"},
 		{name: "too large, chunked", method: "POST", target: records, headers: []string{"Transfer-Encoding: chunked"}, body: "", status: 413, says: "too_large"},
+		{name: "import said to be too large", method: "POST", target: "/v1/zones/example.com/import", headers: []string{"Content-Length: 67108865"}, status: 413, says: "67108864"},
 		{name: "form", method: "POST", target: records, body: "{}", headers: []string{"Content-Type: application/x-www-form-urlencoded"}, status: 415, says: "application/json"},
 		{name: "compressed", method: "POST", target: records, body: "{}", headers: []string{"Content-Encoding: gzip"}, status: 415, says: "Content-Encoding"},
 		{name: "import of JSON", method: "POST", target: "/v1/zones/example.com/import", body: "{}", headers: []string{"Content-Type: application/json"}, status: 415, says: "text/dns"},

@@ -26,9 +26,10 @@ const (
 // Client speaks to a control plane. It is safe for concurrent use. Methods return *[Error] for every answer
 // that is not a success.
 type Client struct {
-	base  string // without a trailing slash
-	token string
-	http  *http.Client
+	base    string // without a trailing slash
+	token   string
+	http    *http.Client
+	problem int64 // maxProblem, but for nodes
 }
 
 // NewClient returns a client of the control plane at baseURL (http or https, no query) that authenticates
@@ -58,7 +59,7 @@ func NewClient(baseURL, token string, hc *http.Client) (*Client, error) {
 	// A redirect would carry a write or the token to somewhere else; this API sends none.
 	own := *hc
 	own.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	return &Client{base: strings.TrimRight(u.String(), "/"), token: token, http: &own}, nil
+	return &Client{base: strings.TrimRight(u.String(), "/"), token: token, http: &own, problem: maxProblem}, nil
 }
 
 // path joins segments, each escaped whole.
@@ -119,14 +120,14 @@ func (c *Client) send(ctx context.Context, r request) (*http.Response, error) {
 	}
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
 		defer resp.Body.Close()
-		return nil, readProblem(resp)
+		return nil, c.readProblem(resp)
 	}
 	return resp, nil
 }
 
 // readProblem turns an answer that is not a success into its *Error.
-func readProblem(resp *http.Response) error {
-	raw, err := io.ReadAll(io.LimitReader(resp.Body, maxProblem))
+func (c *Client) readProblem(resp *http.Response) error {
+	raw, err := io.ReadAll(io.LimitReader(resp.Body, c.problem))
 	e := &Error{}
 	if ct, _, _ := strings.Cut(resp.Header.Get("Content-Type"), ";"); err == nil && ct == "application/problem+json" {
 		if json.Unmarshal(raw, e) == nil && e.Code != "" {
@@ -150,7 +151,7 @@ func (c *Client) do(ctx context.Context, r request, out any) (revision int64, er
 	defer resp.Body.Close()
 	revision, _ = parseETag(resp.Header.Get("ETag"))
 	if out == nil {
-		_, err := io.Copy(io.Discard, io.LimitReader(resp.Body, maxProblem))
+		_, err := io.Copy(io.Discard, io.LimitReader(resp.Body, c.problem))
 		return revision, err
 	}
 	if ct, _, _ := strings.Cut(resp.Header.Get("Content-Type"), ";"); ct != "application/json" {

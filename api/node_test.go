@@ -153,6 +153,7 @@ func TestLongPoll(t *testing.T) {
 	go func() { _, err := c.Poll(t.Context(), q); gone <- err }()
 	p.until("the poll waits", func() bool { return p.svc.Stats().LongPolls == 1 })
 	p.drain()
+	p.until("the poll is answered", func() bool { return p.svc.Stats().LongPolls == 0 })
 	if err := <-gone; err != nil {
 		t.Errorf("drained: %v", err)
 	}

@@ -51,6 +51,7 @@ func NewNodeClient(baseURL, token string, hc *http.Client) (*NodeClient, error) 
 	if err != nil {
 		return nil, err
 	}
+	c.problem = maxNodeProblem
 	return &NodeClient{c: c, maxPayload: seal.MaxPayload}, nil
 }
 

@@ -55,6 +55,7 @@ type route struct {
 	summary         string
 	query           []string // names of the parameters that it takes, keys of queryParameters
 	conditional     bool     // takes If-Match and If-None-Match
+	slow            bool     // reads all rows, or makes a long answer: gets slowTimeout
 	serve           func(*call) error
 
 	// For the document. in and out are nil when there is no JSON; inType and outType name another type.

@@ -12,18 +12,18 @@ import (
 
 func (h *Handler) configRoutes() []*route {
 	apply := write(route{
-		method: http.MethodPost, pattern: "/v1/config/apply", access: forOperators,
+		method: http.MethodPost, pattern: "/v1/config/apply", access: forOperators, slow: true,
 		summary: "Publish every workspace's saved configuration", headers: []string{"Idempotency-Key"},
 	}, h.apply)
 	apply.serve = h.replays.guard(apply.serve)
 	return []*route{
 		read(route{pattern: "/v1/whoami", access: forUsers, summary: "Tell whom the token speaks for"}, h.whoami),
 		read(route{
-			pattern: "/v1/config", access: forUsers, role: "viewer",
+			pattern: "/v1/config", access: forUsers, role: "viewer", slow: true,
 			summary: "Tell what is live and whether the workspace has changes that are not",
 		}, h.configStatus),
 		read(route{
-			pattern: "/v1/config/plan", access: forOperators, query: []string{"hold_broken"},
+			pattern: "/v1/config/plan", access: forOperators, query: []string{"hold_broken"}, slow: true,
 			summary: "Tell what an apply would publish",
 		}, h.plan),
 		apply,

@@ -98,11 +98,8 @@ func (h *Handler) servePoll(w http.ResponseWriter, r *http.Request) {
 func (h *Handler) poll(w http.ResponseWriter, r *http.Request, p control.Principal, q nodeproto.Poll) (control.PollAnswer, error) {
 	ctx := r.Context()
 	if q.Wait > 0 {
-		// Deadlines are the connection's own clock. The read deadline would end the watch for the client's
-		// going away, and the request with it.
-		rc := http.NewResponseController(w)
-		_ = rc.SetReadDeadline(time.Now().Add(q.Wait + readTimeout))
-		_ = rc.SetWriteDeadline(time.Now().Add(q.Wait + writeTimeout))
+		// Deadlines are the connection's own clock, whatever the handler's is.
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(q.Wait + writeTimeout))
 		waiting, cancel := context.WithCancel(ctx)
 		defer cancel()
 		defer context.AfterFunc(h.draining, cancel)()

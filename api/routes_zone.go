@@ -76,7 +76,7 @@ func (h *Handler) zoneRoutes() []*route {
 			serve: h.importZone,
 		},
 		{
-			method: http.MethodGet, pattern: "/v1/zones/{zone}/export", access: forUsers, role: "viewer",
+			method: http.MethodGet, pattern: "/v1/zones/{zone}/export", access: forUsers, role: "viewer", slow: true,
 			summary: "Export a zone file that import reads back to the same records",
 			outType: "text/dns", status: http.StatusOK, serve: h.exportZone,
 		},

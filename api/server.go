@@ -24,6 +24,8 @@ const (
 	readTimeout       = 30 * time.Second
 	writeTimeout      = 60 * time.Second
 	idleTimeout       = 2 * time.Minute
+	// slowTimeout is for routes that build the whole configuration, or print a whole zone.
+	slowTimeout = 5 * time.Minute
 	// transferRate in bytes/s is the slowest at which large bodies and payloads are given time for.
 	transferRate = 64 << 10
 	// maxToken is the length of the longest credential that is looked at.
@@ -168,6 +170,10 @@ func (h *Handler) run(c *call) {
 	if err := c.checkConditions(); err != nil {
 		c.fail(err)
 		return
+	}
+	if c.route.slow {
+		// Deadlines are the connection's own clock, whatever the handler's is.
+		_ = http.NewResponseController(c.w).SetWriteDeadline(time.Now().Add(slowTimeout))
 	}
 	if err := c.route.serve(c); err != nil {
 		c.fail(err)

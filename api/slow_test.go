@@ -30,6 +30,7 @@ func TestSlowClients(t *testing.T) {
 				t.Errorf("MaxHeaderBytes is %d", s.MaxHeaderBytes)
 			}
 			s.ReadHeaderTimeout, s.ReadTimeout, s.IdleTimeout = 100*time.Millisecond, 200*time.Millisecond, 150*time.Millisecond
+			s.WriteTimeout = 500 * time.Millisecond
 			s.ConnState = func(_ net.Conn, st http.ConnState) {
 				switch st {
 				case http.StateNew:
@@ -59,6 +60,11 @@ func TestSlowClients(t *testing.T) {
 				t.Errorf("the server did not close: %v", err)
 			}
 		})
+	}
+	// A poll may wait for longer than a request may take.
+	start := time.Now()
+	if a := p.request("node", "GET", "/v1/node/config?have=0&wait=1", ""); a.status != 204 || time.Since(start) < time.Second {
+		t.Errorf("a poll that waits for a second: %d after %s", a.status, time.Since(start))
 	}
 	p.until("every connection is gone", func() bool { return open.Load() <= 1 })
 	t.Run("header too large", func(t *testing.T) {
