@@ -5,7 +5,7 @@ GOFUMPT     := mvdan.cc/gofumpt@v0.12.0
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 
 # Packages whose tests also run under the race detector: those that share state between goroutines.
-RACE ?= ./control ./node ./edge/... ./api ./internal/host ./internal/durable ./internal/cli
+RACE ?= ./control ./node ./edge/... ./api ./internal/host ./internal/durable
 
 SOAK ?= 10m
 
