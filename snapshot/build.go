@@ -37,9 +37,9 @@ type ZoneInput struct {
 // each of them is sound.
 func Build(in Input, meta Meta) (s *Snapshot, warnings []Problem, err error) {
 	built := make([]builtZone, len(in.Zones))
-	exprs := newExpressions()
+	exprs, rules := newExpressions(), newRuleMemo()
 	each(len(in.Zones), func(i int, scratch *[]byte) {
-		built[i].build(in.Zones[i], &in, exprs, scratch)
+		built[i].build(in.Zones[i], &in, exprs, rules, scratch)
 	})
 	sound := make([]*builtZone, 0, len(built))
 	for i := range built {
@@ -76,14 +76,14 @@ type builtZone struct {
 	warnings  []Problem
 }
 
-func (b *builtZone) build(zi ZoneInput, in *Input, exprs *expressions, scratch *[]byte) {
+func (b *builtZone) build(zi ZoneInput, in *Input, exprs *expressions, rules *ruleMemo, scratch *[]byte) {
 	b.workspace = zi.Workspace
 	if zi.Zone == nil {
 		b.problems = append(b.problems, Problem{Code: "zone_malformed", Message: "A zone of the input is missing."})
 		return
 	}
 	z := owned(zi.Zone.Served())
-	if err := z.Normalize(); err != nil {
+	if err := rules.normalize(z, scratch); err != nil {
 		b.malformed(zi.Zone, err)
 		return
 	}

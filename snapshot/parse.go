@@ -248,6 +248,7 @@ func (z *zoneParts) split(s *scanner, expect int) ([]byte, error) {
 
 // decodeZones fills in the entries, in parallel. The error is the one of the first part that is bad.
 func decodeZones(parts []part, prev *Snapshot) error {
+	rules := newRuleMemo()
 	each(len(parts), func(i int, scratch *[]byte) {
 		p := &parts[i]
 		e := entry{digest: blake3.Sum256(p.raw), size: len(p.raw)}
@@ -257,7 +258,7 @@ func decodeZones(parts []part, prev *Snapshot) error {
 				return
 			}
 		}
-		p.err = p.decode(e, scratch)
+		p.err = p.decode(e, rules, scratch)
 	})
 	for i := range parts {
 		if err := parts[i].err; err != nil {
@@ -267,11 +268,11 @@ func decodeZones(parts []part, prev *Snapshot) error {
 	return nil
 }
 
-func (p *part) decode(raw entry, scratch *[]byte) error {
+func (p *part) decode(raw entry, rules *ruleMemo, scratch *[]byte) error {
 	if id, err := zone.ParseID(p.key); err != nil || string(id) != p.key {
 		return fmt.Errorf("the id is not a UUID in lower case")
 	}
-	if z := quickZone(p.raw); z != nil && z.Normalize() == nil {
+	if z := quickZone(p.raw); z != nil && rules.normalize(z, scratch) == nil {
 		b, err := appendZone((*scratch)[:0], z)
 		*scratch = b
 		if err == nil && bytes.Equal(b, p.raw) {
@@ -284,7 +285,7 @@ func (p *part) decode(raw entry, scratch *[]byte) error {
 	if err := unmarshalZone(p.raw, z); err != nil {
 		return err
 	}
-	if err := z.Normalize(); err != nil {
+	if err := rules.normalize(z, scratch); err != nil {
 		return err
 	}
 	b, err := appendZone((*scratch)[:0], z)
