@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -194,19 +193,6 @@ func (n *edgeNode) start() {
 func (f *fleet) gdn(args ...string) string {
 	f.t.Helper()
 	return f.run([]string{"GUARDYN_API_URL=http://" + f.apiAddr, "GUARDYN_TOKEN=" + f.token}, args...)
-}
-
-// gdnFails runs a command that must fail with exit code 1 and returns what it printed, both streams.
-func (f *fleet) gdnFails(args ...string) string {
-	f.t.Helper()
-	cmd := exec.Command(gdn, args...)
-	cmd.Env = append(cleanEnviron(), "GUARDYN_API_URL=http://"+f.apiAddr, "GUARDYN_TOKEN="+f.token)
-	out, err := cmd.CombinedOutput()
-	var exit *exec.ExitError
-	if !errors.As(err, &exit) || exit.ExitCode() != 1 {
-		f.t.Fatalf("gdn %s: %v, want exit code 1\n%s", strings.Join(args, " "), err, out)
-	}
-	return string(out)
 }
 
 func (f *fleet) run(env []string, args ...string) string {
