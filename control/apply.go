@@ -23,6 +23,12 @@ type ApplyRequest struct {
 	// ExpectedContentHash, when not empty, is the only content that may be published: that of the plan
 	// which was reviewed.
 	ExpectedContentHash string
+	// HoldBroken publishes the healthy zones and keeps each that has problems as it is published.
+	HoldBroken bool
+	// IdempotencyKey, when not empty, makes a repetition of this request by the same user within
+	// ReplayAge give the first answer, whichever process it reaches: 1 to MaxIdempotencyKey printable ASCII
+	// characters. With another request under the same key it is ErrKeyReused.
+	IdempotencyKey string
 }
 
 // ReasonNoChanges is the ApplyResult.Reason of an apply that had nothing to do.
@@ -37,6 +43,7 @@ type ApplyResult struct {
 	ContentHash string
 	Zones       int
 	Plan        *snapshot.Plan
+	Replayed    bool // this is the first answer of a request that was repeated
 }
 
 // actionApply names an apply in the audit log.

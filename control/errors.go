@@ -23,6 +23,8 @@ var (
 	ErrNodeAhead = errors.New("the node is ahead of this control plane")
 	// ErrKeyMismatch: what was sealed does not open with the keys that nodes trust. Nothing was stored.
 	ErrKeyMismatch = errors.New("the signing key does not match the trusted public keys")
+	// ErrKeyReused: the idempotency key came with another request before. Nothing was changed.
+	ErrKeyReused = errors.New("the idempotency key was used with another request")
 	// ErrBusy: a stated bound is reached; try again later.
 	ErrBusy = errors.New("busy, try again")
 )

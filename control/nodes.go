@@ -4,10 +4,14 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/guardyn-edge/guardyn/seal"
 	"github.com/guardyn-edge/guardyn/zone"
 )
+
+// MaxFreshnessAge is for how long a node may go without proof of what is live: three of its intervals.
+const MaxFreshnessAge = 3 * time.Hour
 
 // NodeStatus is a node with how far it is from what is published.
 type NodeStatus struct {
@@ -17,7 +21,9 @@ type NodeStatus struct {
 	VersionsBehind    *uint64
 	GenerationsBehind *uint64
 	Freshness         string // "", "fresh", "stale"
-	TrustedKeys       []seal.KeyID
+	// FreshnessStale is the alarm: the node says so, or has not proven for MaxFreshnessAge what is live.
+	FreshnessStale bool
+	TrustedKeys    []seal.KeyID
 }
 
 // NewNode is a node with its token's secret, which is shown this once.

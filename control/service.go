@@ -28,6 +28,11 @@ const (
 	MaxImport = 64 << 20
 	// MaxMessage is the length in bytes of the longest message of an apply.
 	MaxMessage = 1000
+	// MaxIdempotencyKey is the length in bytes of the longest idempotency key; ReplayAge is for how long
+	// answers are kept under one, and MaxReplays how many of them, the newest.
+	MaxIdempotencyKey = 128
+	ReplayAge         = 24 * time.Hour
+	MaxReplays        = 10_000
 )
 
 // Config is what a Service is made of. Store and SigningKey are required.

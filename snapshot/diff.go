@@ -15,6 +15,7 @@ type Plan struct {
 	Changes     int          `json:"changes"`
 	Zones       []ZoneChange `json:"zones,omitempty"`
 	Warnings    []Problem    `json:"warnings,omitempty"` // the caller adds Build's
+	Held        []HeldZone   `json:"held,omitempty"`     // the caller adds BuildHolding's
 }
 
 // What happens to a zone, in the order in which a plan lists zones.

@@ -3,6 +3,7 @@
 package nodeproto
 
 import (
+	"errors"
 	"strconv"
 	"strings"
 	"time"
@@ -16,6 +17,10 @@ const (
 	MaxWait         = 55 * time.Second
 	MaxBackoff      = 60 * time.Second
 )
+
+// ErrAhead is what a poll or an acknowledgement fails with when the node shows something newer than the control
+// plane ever issued, which was restored from an old backup perhaps.
+var ErrAhead = errors.New("this node is ahead of the control plane")
 
 // Poll asks for what is newer than what the node serves.
 type Poll struct {
@@ -48,7 +53,9 @@ type Ack struct {
 	Boot        string       `json:"boot"` // random id of this process, 32 hex
 	TrustedKeys []seal.KeyID `json:"trusted_keys"`
 	Freshness   string       `json:"freshness,omitempty"` // "", "fresh", "stale"
-	Error       *AckError    `json:"error,omitempty"`
+	// Activation is the signed statement that made live what is served: it proves what the numbers claim.
+	Activation seal.SignedActivation `json:"activation,omitempty"`
+	Error      *AckError             `json:"error,omitempty"`
 }
 
 // Fingerprint tells offers apart by everything but the payload's bytes.
