@@ -96,7 +96,7 @@ func (n *NodeClient) Poll(ctx context.Context, p nodeproto.Poll) (nodeproto.Answ
 		return nodeproto.Answer{}, cause
 	}
 	if err != nil {
-		return nodeproto.Answer{}, causeOf(ctx, err)
+		return nodeproto.Answer{}, ahead(causeOf(ctx, err))
 	}
 	defer resp.Body.Close()
 	return n.read(ctx, cancel, resp, p.Rejected)
@@ -161,6 +161,15 @@ func (n *NodeClient) Ack(ctx context.Context, a nodeproto.Ack) error {
 	ctx, cancel := context.WithTimeout(ctx, answerSlack)
 	defer cancel()
 	_, err := n.c.do(ctx, request{method: http.MethodPost, path: "/v1/node/ack", body: a}, nil)
+	return ahead(err)
+}
+
+// ahead marks the answer that says that this node is ahead of the control plane.
+func ahead(err error) error {
+	var e *Error
+	if errors.As(err, &e) && e.Status == http.StatusConflict && e.Code == "node_ahead" {
+		return fmt.Errorf("%w: %w", nodeproto.ErrAhead, err)
+	}
 	return err
 }
 

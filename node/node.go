@@ -64,7 +64,9 @@ type Status struct {
 	LastPoll    time.Time // that was answered
 	Failures    int       // polls that failed since
 	Stale       bool      // no fresh answer for three freshness intervals
-	LastError   *nodeproto.AckError
+	// Ahead: the control plane says that it never issued what this node serves.
+	Ahead     bool
+	LastError *nodeproto.AckError
 }
 
 // New reads the state directory. It fails when the state cannot be read: starting from nothing instead

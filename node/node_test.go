@@ -2,6 +2,7 @@ package node_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -254,6 +255,26 @@ func TestSilenceRaisesTheFreshnessAlarm(t *testing.T) {
 		}
 		if src.polls[2].Nonce == "" {
 			t.Error("an hour passed and no nonce was sent")
+		}
+	})
+}
+
+func TestAheadOfControlPlaneIsAnAlarm(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s, h := testSigner(1), &host{}
+		src := &source{}
+		src.answers = []answer{offers(s, s.artefact(1, 1)), func(nodeproto.Poll) (nodeproto.Answer, error) {
+			return nodeproto.Answer{}, fmt.Errorf("%w: 409", nodeproto.ErrAhead)
+		}}
+		a := run(t, t.TempDir(), s.trust(), h, src)
+		if h.serving() != 1 {
+			t.Error("serving stopped")
+		}
+		if src.at[2].Sub(src.at[1]) != time.Second {
+			t.Errorf("the next poll came after %v, want the back-off's start", src.at[2].Sub(src.at[1]))
+		}
+		if !a.Status().Ahead {
+			t.Error("no alarm")
 		}
 	})
 }

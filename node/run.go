@@ -86,6 +86,12 @@ func (a *Agent) poll(ctx context.Context) outcome {
 	if ctx.Err() != nil {
 		return outcomeFailed
 	}
+	ahead := errors.Is(err, nodeproto.ErrAhead)
+	a.update(func(s *Status) { s.Ahead = ahead })
+	if ahead {
+		a.log.Error("the control plane is behind this node; serving goes on", "error", err)
+		return outcomeFailed
+	}
 	if err != nil {
 		a.log.Warn("poll failed; serving goes on", "error", err)
 		var r *seal.Refusal

@@ -28,6 +28,7 @@ type deepHealth struct {
 	LastPoll    time.Time           `json:"last_poll,omitzero"` // that was answered
 	PollsFailed int                 `json:"polls_failed"`       // since then
 	Stale       bool                `json:"freshness_stale"`
+	Ahead       bool                `json:"ahead_of_control_plane"`
 	TrustedKeys []string            `json:"trusted_keys"`
 	LastError   *nodeproto.AckError `json:"last_error,omitempty"`
 }
@@ -75,7 +76,7 @@ func (e *Edge) deepHealth() deepHealth {
 	s := e.agent.Status()
 	h := deepHealth{
 		Version: s.Version, Generation: s.Generation, Epoch: s.Epoch, ContentHash: s.ContentHash,
-		LastPoll: s.LastPoll, PollsFailed: s.Failures, Stale: s.Stale, LastError: s.LastError, TrustedKeys: []string{},
+		LastPoll: s.LastPoll, PollsFailed: s.Failures, Stale: s.Stale, Ahead: s.Ahead, LastError: s.LastError, TrustedKeys: []string{},
 	}
 	if v := e.live.Load(); v != nil {
 		h.Serving, h.Zones = true, v.Len()
@@ -100,6 +101,7 @@ var (
 	descPollAge     = desc("poll_age_seconds", "Time since the control plane answered a poll; absent before the first.")
 	descPollFailed  = desc("polls_failed", "Polls that failed since one was answered.")
 	descStale       = desc("freshness_stale", "1 when no fresh answer came for three freshness intervals.")
+	descAhead       = desc("ahead_of_control_plane", "1 while the control plane says that it never issued what this node serves.")
 	descRefused     = desc("config_refused", "1 while the last offer was refused, by its code.", "code")
 	descDNSQueries  = desc("dns_queries_total", "DNS messages received.", "transport")
 	descDNSAnswers  = desc("dns_answers_total", "DNS answers sent.", "rcode")
@@ -135,11 +137,15 @@ func (c edgeCollector) Collect(out chan<- prometheus.Metric) {
 	if !h.LastPoll.IsZero() {
 		gauge(descPollAge, c.e.cfg.Now().Sub(h.LastPoll).Seconds())
 	}
-	stale := 0.0
-	if h.Stale {
-		stale = 1
+	flag := func(d *prometheus.Desc, on bool) {
+		v := 0.0
+		if on {
+			v = 1
+		}
+		gauge(d, v)
 	}
-	gauge(descStale, stale)
+	flag(descStale, h.Stale)
+	flag(descAhead, h.Ahead)
 	if h.LastError != nil {
 		gauge(descRefused, 1, h.LastError.Code)
 	}
