@@ -41,6 +41,8 @@ type EditStore interface {
 	ListZones(ctx context.Context, ws string, p Page) ([]ZoneRow, error)
 	// ListRecords is ordered by (name, type, content, id); the page key is the record id of the last row.
 	ListRecords(ctx context.Context, ws string, id zone.ID, f RecordFilter, p Page) ([]RecordRow, error)
+	// RecordByID returns a record with the zone's revision, from one read; ErrNotFound.
+	RecordByID(ctx context.Context, ws string, id zone.ID, record string) (RecordRow, int64, error)
 	// ReadRecords returns all records of a zone with the zone's revision, from one read.
 	ReadRecords(ctx context.Context, ws string, id zone.ID) ([]RecordRow, int64, error)
 	// ChangeRecords deletes, updates and inserts, in this order, all or nothing. ifRevision other than 0 is
@@ -62,6 +64,13 @@ type PublishStore interface {
 	// each workspace's plan, from one consistent read, ordered by zone id.
 	ReadConfiguration(ctx context.Context) ([]snapshot.ZoneInput, error)
 	Platform(ctx context.Context) (Platform, error)
+	// RecordAhead keeps what a node proved, unless it is not newer than the platform's epoch and generation or
+	// than what is kept already; recorded tells. The audit entry is written only then.
+	RecordAhead(ctx context.Context, n AheadNode, a AuditEntry) (recorded bool, err error)
+	// BumpEpoch moves the epoch, forgets what RecordAhead kept of the epochs before the new one, and moves the
+	// version sequence to b.Version when it is behind. ErrConflict, and nothing done, when the epoch is not
+	// b.SeenEpoch.
+	BumpEpoch(ctx context.Context, b EpochBump) error
 	// Live returns the active row without its payload; ErrNotFound when nothing was published.
 	Live(ctx context.Context) (SnapshotRow, error)
 	// Sealed returns a stored artefact by version, payload included; ErrNotFound.
@@ -70,14 +79,29 @@ type PublishStore interface {
 	SnapshotByVersion(ctx context.Context, version uint64) (SnapshotRow, error)
 	// NextVersion takes a version from the sequence; it is never given out again.
 	NextVersion(ctx context.Context) (uint64, error)
-	// Publish inserts p.Insert when it is not nil, deactivates the active row, activates p.Activation's
-	// version, moves the generation counter from p.SeenGeneration to p.Activation.Generation and writes the audit
-	// entry, in one transaction. ErrConflict, and nothing done, when the counter is not p.SeenGeneration.
+	// Publish inserts p.Insert or replaces the seal by p.Reseal when they are not nil, deactivates the active
+	// row, activates p.Activation's version, moves the generation counter from p.SeenGeneration to
+	// p.Activation.Generation, keeps p.Replay and writes the audit entries, in one transaction. ErrConflict, and
+	// nothing done, when the counter is not p.SeenGeneration; ErrNodeAhead while something is kept by
+	// RecordAhead.
 	Publish(ctx context.Context, p Publication) error
 	// History is ordered newest version first; the page key is the version in decimal.
 	History(ctx context.Context, p Page) ([]SnapshotRow, error)
 	// Revisions is one cheap read that tells whether anything that is held in memory is out of date.
 	Revisions(ctx context.Context) (Revisions, error)
+	// Changes hints that Revisions changed, by whichever process where the database can tell. Hints may be
+	// missing, late, or for nothing; several may come as one. The channel is closed when ctx is done and
+	// nothing of it runs any more.
+	Changes(ctx context.Context) <-chan struct{}
+}
+
+// ReplayStore holds first answers of requests that may be repeated, for ReplayAge each and MaxReplays at most,
+// the newest.
+type ReplayStore interface {
+	// Replay returns what is kept under a user's key and is younger than ReplayAge at now; ErrNotFound.
+	Replay(ctx context.Context, userID, key string, now time.Time) (Replay, error)
+	// PutReplay keeps r; ErrExists when something younger than ReplayAge at r.At is kept under its key.
+	PutReplay(ctx context.Context, r Replay) error
 }
 
 // DirectoryStore holds who there is.
@@ -119,6 +143,7 @@ type AuditStore interface {
 type Store interface {
 	EditStore
 	PublishStore
+	ReplayStore
 	DirectoryStore
 	AuditStore
 	Close() error

@@ -68,6 +68,25 @@ type Platform struct {
 	ID         string // UUID
 	Epoch      uint64 // from 1
 	Generation uint64 // last one taken, 0: none yet
+	// Ahead is what a node proved to have and this database does not know, nil: nothing.
+	Ahead *AheadNode
+}
+
+// EpochBump is one recovery.
+type EpochBump struct {
+	SeenEpoch uint64
+	Epoch     uint64 // greater
+	Version   uint64 // versions up to here are never given out again
+	Audit     AuditEntry
+}
+
+// Replay is the first answer of a request that may be repeated.
+type Replay struct {
+	UserID  string
+	Key     string
+	Request [32]byte // hash of the request
+	Answer  []byte   // JSON
+	At      time.Time
 }
 
 // SnapshotRow is a stored snapshot without its payload.
@@ -95,11 +114,14 @@ type SnapshotRow struct {
 type Publication struct {
 	SeenGeneration uint64
 	Insert         *NewSnapshot // nil: activate a stored version
+	Reseal         *seal.Sealed // nil: as it is stored; of the stored version's own content
 	Activation     seal.Activation
 	Signed         seal.SignedActivation
 	By             string
 	At             time.Time
 	Audit          AuditEntry
+	Also           []AuditEntry // what else the log keeps of it
+	Replay         *Replay      // nil: nothing to keep
 }
 
 // NewSnapshot is a row to insert.
@@ -189,14 +211,23 @@ type Node struct {
 	Acked     *nodeproto.Ack
 	AckedAt   time.Time
 	LastError *nodeproto.AckError
+	// TrustedKeys are the ids of the keys that it trusts, in order, as it last said at KeysAt; nil when it never
+	// did. FreshAt is when it last got a proof of what is live.
+	TrustedKeys []seal.KeyID
+	KeysAt      time.Time
+	FreshAt     time.Time
 }
 
-// NodeReport is news of a node: that it was seen and, when Ack is not nil, what it said.
+// NodeReport is news of a node: that it was seen, and what else is not zero.
 type NodeReport struct {
 	NodeID  string
 	Address string
 	SeenAt  time.Time
 	Ack     *nodeproto.Ack
+	FreshAt time.Time
+	// TrustedKeys, in order. KeysAudit is written when they take the place of others.
+	TrustedKeys []seal.KeyID
+	KeysAudit   AuditEntry
 }
 
 // AuditEntry is one line of the log: append-only.

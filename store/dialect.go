@@ -32,6 +32,8 @@ type dialect interface {
 	snapshotRead() *sql.TxOptions
 	// nextVersion is the statement that takes the next snapshot version.
 	nextVersion() string
+	// advanceVersion is the statement that keeps versions up to $1 from being given out.
+	advanceVersion() string
 	// migrations names the directory, goose's name and the version table of this database.
 	migrations() (dir string, d goose.Dialect, table string)
 	// hasVersionTable is the statement that says whether the version table exists.
@@ -65,6 +67,11 @@ func (postgresDialect) snapshotRead() *sql.TxOptions {
 }
 
 func (postgresDialect) nextVersion() string { return `SELECT nextval('edge.config_version_seq')` }
+
+// At the same number it still counts as given out.
+func (postgresDialect) advanceVersion() string {
+	return `SELECT setval('edge.config_version_seq', $1) FROM edge.config_version_seq WHERE $1 > 0 AND last_value <= $1`
+}
 
 func (postgresDialect) migrations() (string, goose.Dialect, string) {
 	return "migrations/postgres", goose.DialectPostgres, "edge.schema_version"
@@ -106,6 +113,10 @@ func (sqliteDialect) snapshotRead() *sql.TxOptions { return nil }
 
 func (sqliteDialect) nextVersion() string {
 	return `UPDATE config_version_seq SET last = last + 1 RETURNING last`
+}
+
+func (sqliteDialect) advanceVersion() string {
+	return `UPDATE config_version_seq SET last = $1 WHERE last < $1`
 }
 
 func (sqliteDialect) migrations() (string, goose.Dialect, string) {

@@ -6,11 +6,13 @@ import (
 	"database/sql"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/go-json-experiment/json"
 
 	"github.com/guardyn-edge/guardyn/control"
 	"github.com/guardyn-edge/guardyn/internal/nodeproto"
+	"github.com/guardyn-edge/guardyn/seal"
 )
 
 // CreateNode implements control.DirectoryStore: ErrExists when the name is taken. The token is the node's,
@@ -41,9 +43,10 @@ func (db *DB) ListNodes(ctx context.Context) ([]control.Node, error) {
 		var (
 			n                control.Node
 			acked, lastError []byte
+			keys             sql.Null[string]
 		)
 		err := rows.Scan(&n.ID, &n.Name, &n.Address, timeColumn{&n.CreatedAt}, timeColumn{&n.LastSeen},
-			&acked, timeColumn{&n.AckedAt}, &lastError)
+			&acked, timeColumn{&n.AckedAt}, &lastError, &keys, timeColumn{&n.KeysAt}, timeColumn{&n.FreshAt})
 		if err != nil {
 			return err
 		}
@@ -59,9 +62,16 @@ func (db *DB) ListNodes(ctx context.Context) ([]control.Node, error) {
 				return fmt.Errorf("stored error of node %q: %w", n.Name, err)
 			}
 		}
+		if keys.Valid {
+			n.TrustedKeys = []seal.KeyID{}
+			for id := range strings.SplitSeq(keys.V, ",") {
+				n.TrustedKeys = append(n.TrustedKeys, seal.KeyID(id))
+			}
+		}
 		nodes = append(nodes, n)
 		return nil
-	}, `SELECT id, name, address, created_at, last_seen, acked, acked_at, last_error FROM edge.node ORDER BY name`)
+	}, `SELECT id, name, address, created_at, last_seen, acked, acked_at, last_error, keys, keys_at, fresh_at
+		FROM edge.node ORDER BY name`)
 	if err != nil {
 		return nil, fmt.Errorf("list nodes: %w", err)
 	}
@@ -115,6 +125,13 @@ func (q querier) recordNode(ctx context.Context, r control.NodeReport) error {
 	_, err := q.exec(ctx, `
 		UPDATE edge.node SET address = $2, last_seen = $3 WHERE id = $1 AND (last_seen IS NULL OR last_seen <= $3)`,
 		r.NodeID, r.Address, timeArg(r.SeenAt))
+	if err == nil && len(r.TrustedKeys) > 0 {
+		err = q.recordKeys(ctx, r)
+	}
+	if err == nil && !r.FreshAt.IsZero() {
+		_, err = q.exec(ctx, `UPDATE edge.node SET fresh_at = $2 WHERE id = $1 AND (fresh_at IS NULL OR fresh_at < $2)`,
+			r.NodeID, timeArg(r.FreshAt))
+	}
 	if err != nil || r.Ack == nil {
 		return err
 	}
@@ -134,5 +151,25 @@ func (q querier) recordNode(ctx context.Context, r control.NodeReport) error {
 		UPDATE edge.node SET acked = $2, acked_at = $3, last_error = $4
 		WHERE id = $1 AND (acked_at IS NULL OR acked_at <= $3)`,
 		r.NodeID, string(ack), timeArg(r.SeenAt), lastError)
+	return err
+}
+
+// recordKeys keeps the ids of the keys that a node trusts. That they take the place of others is logged.
+func (q querier) recordKeys(ctx context.Context, r control.NodeReport) error {
+	ids := make([]string, len(r.TrustedKeys))
+	for i, id := range r.TrustedKeys {
+		ids[i] = string(id)
+	}
+	keys := strings.Join(ids, ",")
+	n, err := q.exec(ctx, `UPDATE edge.node SET keys = $2, keys_at = $3 WHERE id = $1 AND keys <> $2 AND keys_at <= $3`,
+		r.NodeID, keys, timeArg(r.SeenAt))
+	if err != nil {
+		return err
+	}
+	if n > 0 {
+		return q.appendAudit(ctx, r.KeysAudit)
+	}
+	_, err = q.exec(ctx, `UPDATE edge.node SET keys = $2, keys_at = $3 WHERE id = $1 AND (keys IS NULL OR keys = $2 AND keys_at <= $3)`,
+		r.NodeID, keys, timeArg(r.SeenAt))
 	return err
 }

@@ -33,6 +33,8 @@ type DB struct {
 	dialect dialect
 	writer  *sql.DB // on SQLite a single connection whose transactions begin IMMEDIATE
 	reader  *sql.DB // on Postgres the same as writer
+	hints   hints
+	listen  *pgx.ConnConfig // how Changes connects to Postgres; nil on SQLite
 }
 
 var _ control.Store = (*DB)(nil)
@@ -175,7 +177,7 @@ func connectPostgres(ctx context.Context, rawURL string, o options) (*DB, error)
 	pool.SetMaxOpenConns(o.maxConns)
 	pool.SetMaxIdleConns(o.maxConns)
 	pool.SetConnMaxIdleTime(connMaxIdleTime)
-	db := &DB{dialect: postgresDialect{}, writer: pool, reader: pool}
+	db := &DB{dialect: postgresDialect{}, writer: pool, reader: pool, listen: cfg}
 	if err := pool.PingContext(ctx); err != nil {
 		return nil, fmt.Errorf("open database at %s: %w", cfg.Host, errors.Join(err, db.Close()))
 	}

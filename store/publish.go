@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 
@@ -12,9 +13,21 @@ import (
 // Platform implements control.PublishStore.
 func (db *DB) Platform(ctx context.Context) (control.Platform, error) {
 	var p control.Platform
-	err := db.single().row(ctx, `SELECT id, epoch, generation FROM edge.platform`).Scan(&p.ID, &p.Epoch, &p.Generation)
+	var (
+		a                          control.AheadNode
+		epoch, generation, version sql.Null[int64]
+	)
+	err := db.single().row(ctx, `
+		SELECT p.id, p.epoch, p.generation, a.epoch, a.generation, a.version, a.node, a.signed, a.seen_at
+		FROM edge.platform p LEFT JOIN edge.ahead a ON a.one = p.one`).
+		Scan(&p.ID, &p.Epoch, &p.Generation, &epoch, &generation, &version,
+			textColumn{&a.Node}, textColumn{(*string)(&a.Activation)}, timeColumn{&a.SeenAt})
 	if err != nil {
 		return p, fmt.Errorf("read platform: %w", err)
+	}
+	if epoch.Valid {
+		a.Epoch, a.Generation, a.Version = uint64(epoch.V), uint64(generation.V), uint64(version.V)
+		p.Ahead = &a
 	}
 	return p, nil
 }
@@ -60,8 +73,23 @@ func (db *DB) Publish(ctx context.Context, p control.Publication) error {
 		if n == 0 {
 			return q.publishConflict(ctx, p)
 		}
+		q.touch()
+		// A statement of its own: whoever recorded it while the lock was waited for is seen.
+		if err := q.nobodyAhead(ctx); err != nil {
+			return err
+		}
 		if p.Insert != nil {
 			if err := q.insertSnapshot(ctx, p.Insert); err != nil {
+				return err
+			}
+		}
+		if p.Reseal != nil {
+			if err := q.reseal(ctx, p.Reseal); err != nil {
+				return err
+			}
+		}
+		if p.Replay != nil {
+			if err := q.insertReplay(ctx, *p.Replay); err != nil {
 				return err
 			}
 		}
@@ -79,7 +107,7 @@ func (db *DB) Publish(ctx context.Context, p control.Publication) error {
 			INSERT INTO edge.activation (epoch, generation, version, kind, signed, by, at) VALUES ($1, $2, $3, $4, $5, $6, $7)`,
 			int64(act.Epoch), int64(act.Generation), int64(act.Version), string(act.Kind), string(p.Signed), p.By, timeArg(p.At))
 		return err
-	}, p.Audit)
+	}, append([]control.AuditEntry{p.Audit}, p.Also...)...)
 	if err != nil {
 		return fmt.Errorf("publish version %d as generation %d: %w", act.Version, act.Generation, err)
 	}
@@ -93,6 +121,9 @@ func checkPublication(p control.Publication) error {
 	}
 	if p.At.IsZero() {
 		return errors.New("the activation has no time")
+	}
+	if r := p.Reseal; r != nil && (p.Insert != nil || r.Version != p.Activation.Version) {
+		return fmt.Errorf("version %d is to be sealed anew while version %d is activated", r.Version, p.Activation.Version)
 	}
 	if p.Insert == nil {
 		return nil
@@ -121,6 +152,18 @@ func (q querier) publishConflict(ctx context.Context, p control.Publication) err
 	default:
 		return fmt.Errorf("%w: generation %d is live, not %d", control.ErrConflict, now.Generation, p.SeenGeneration)
 	}
+}
+
+// reseal replaces the seal of a stored version, whose content must be the same.
+func (q querier) reseal(ctx context.Context, s *seal.Sealed) error {
+	n, err := q.exec(ctx, `
+		UPDATE edge.snapshot SET payload = $1, payload_blake3 = $2, signature = $3, key_id = $4, bytes = $5
+		WHERE version = $6 AND content_hash = $7`,
+		s.Payload, s.PayloadBLAKE3, s.Signature, string(s.KeyID), len(s.Payload), int64(s.Version), s.ContentHash)
+	if err == nil && n == 0 {
+		err = fmt.Errorf("version %d with content %s: %w", s.Version, s.ContentHash, control.ErrNotFound)
+	}
+	return err
 }
 
 func (q querier) insertSnapshot(ctx context.Context, s *control.NewSnapshot) error {

@@ -75,6 +75,26 @@ func (db *DB) ListRecords(ctx context.Context, ws string, id zone.ID, f control.
 	return records, nil
 }
 
+// RecordByID implements control.EditStore.
+func (db *DB) RecordByID(ctx context.Context, ws string, id zone.ID, record string) (control.RecordRow, int64, error) {
+	var (
+		r        control.RecordRow
+		revision int64
+	)
+	err := db.read(ctx, func(q querier) error {
+		var err error
+		if revision, err = q.zoneRevision(ctx, ws, id); err != nil {
+			return err
+		}
+		r, err = scanRecord(q.row(ctx, `SELECT `+recordColumns+` FROM edge.record WHERE zone_id = $1 AND id = $2`, string(id), record).Scan)
+		return missing(err)
+	})
+	if err != nil {
+		return control.RecordRow{}, 0, fmt.Errorf("record %s of zone %s: %w", record, id, err)
+	}
+	return r, revision, nil
+}
+
 // ReadRecords implements control.EditStore, in the order of ListRecords.
 func (db *DB) ReadRecords(ctx context.Context, ws string, id zone.ID) ([]control.RecordRow, int64, error) {
 	var (

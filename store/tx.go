@@ -25,6 +25,7 @@ const chunkRows = 500
 // querier runs statements inside a transaction, or each by itself.
 type querier struct {
 	dialect dialect
+	touched *bool // set when Revisions change; nil outside of a writing transaction
 	conn    interface {
 		ExecContext(context.Context, string, ...any) (sql.Result, error)
 		QueryContext(context.Context, string, ...any) (*sql.Rows, error)
@@ -34,6 +35,9 @@ type querier struct {
 
 // exec returns how many rows changed.
 func (q querier) exec(ctx context.Context, statement string, args ...any) (int64, error) {
+	if err := checkText(args); err != nil {
+		return 0, err
+	}
 	res, err := q.conn.ExecContext(ctx, q.dialect.rewrite(statement), args...)
 	if err != nil {
 		return 0, err
@@ -41,12 +45,31 @@ func (q querier) exec(ctx context.Context, statement string, args ...any) (int64
 	return res.RowsAffected()
 }
 
-func (q querier) row(ctx context.Context, statement string, args ...any) *sql.Row {
-	return q.conn.QueryRowContext(ctx, q.dialect.rewrite(statement), args...)
+// oneRow is an answer of one row, or why there is none.
+type oneRow struct {
+	*sql.Row
+	err error
+}
+
+func (r oneRow) Scan(to ...any) error {
+	if r.err != nil {
+		return r.err
+	}
+	return r.Row.Scan(to...)
+}
+
+func (q querier) row(ctx context.Context, statement string, args ...any) oneRow {
+	if err := checkText(args); err != nil {
+		return oneRow{err: err}
+	}
+	return oneRow{Row: q.conn.QueryRowContext(ctx, q.dialect.rewrite(statement), args...)}
 }
 
 // each calls f with every row of the answer.
 func (q querier) each(ctx context.Context, f func(*sql.Rows) error, statement string, args ...any) (err error) {
+	if err := checkText(args); err != nil {
+		return err
+	}
 	rows, err := q.conn.QueryContext(ctx, q.dialect.rewrite(statement), args...)
 	if err != nil {
 		return err
@@ -69,7 +92,7 @@ func missing(err error) error {
 }
 
 // single is a querier whose statements each are their own read.
-func (db *DB) single() querier { return querier{db.dialect, db.reader} }
+func (db *DB) single() querier { return querier{dialect: db.dialect, conn: db.reader} }
 
 // read runs f in a transaction whose statements all see the same rows.
 func (db *DB) read(ctx context.Context, f func(querier) error) error {
@@ -77,7 +100,7 @@ func (db *DB) read(ctx context.Context, f func(querier) error) error {
 	if err != nil {
 		return err
 	}
-	err = f(querier{db.dialect, tx})
+	err = f(querier{dialect: db.dialect, conn: tx})
 	// Nothing was written: rolling back ends the read like a commit does, and has nothing to lose.
 	if rollback := tx.Rollback(); err == nil && rollback != nil {
 		return rollback
@@ -112,7 +135,7 @@ func (db *DB) writeOnce(ctx context.Context, f func(querier) error, entries []co
 	if err != nil {
 		return err
 	}
-	q := querier{db.dialect, tx}
+	q := querier{dialect: db.dialect, touched: new(bool), conn: tx}
 	err = f(q)
 	for i := 0; err == nil && i < len(entries); i++ {
 		err = q.appendAudit(ctx, entries[i])
@@ -121,11 +144,23 @@ func (db *DB) writeOnce(ctx context.Context, f func(querier) error, entries []co
 		_ = tx.Rollback() // err says more than a connection that broke meanwhile
 		return err
 	}
-	return tx.Commit()
+	err = tx.Commit()
+	if *q.touched {
+		db.hints.tell() // whatever the answer to the commit says
+	}
+	return err
+}
+
+// touch notes that the transaction changes Revisions.
+func (q querier) touch() {
+	if q.touched != nil {
+		*q.touched = true
+	}
 }
 
 // touchDirectory counts a change to tokens, nodes, memberships, users or workspaces.
 func (q querier) touchDirectory(ctx context.Context) error {
+	q.touch()
 	_, err := q.exec(ctx, `UPDATE edge.platform SET directory = directory + 1`)
 	return err
 }

@@ -30,6 +30,29 @@ EXECUTE FUNCTION edge.refuse('epoch, generation and directory never go down, the
 CREATE TRIGGER platform_kept BEFORE DELETE OR TRUNCATE ON edge.platform FOR EACH STATEMENT
 EXECUTE FUNCTION edge.refuse('the row is never deleted');
 
+-- A hint to whoever listens that something which processes hold in memory changed.
+-- +goose StatementBegin
+CREATE FUNCTION edge.tell() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM pg_notify('guardyn_edge', '');
+    RETURN NULL;
+END
+$$;
+-- +goose StatementEnd
+
+CREATE TRIGGER platform_tell AFTER UPDATE ON edge.platform FOR EACH STATEMENT EXECUTE FUNCTION edge.tell();
+
+-- What a node proved to have and this database does not know: it stops all signing until the epoch is raised.
+CREATE TABLE edge.ahead (
+    one        integer PRIMARY KEY CHECK (one = 1),
+    epoch      bigint      NOT NULL CHECK (epoch >= 1),
+    generation bigint      NOT NULL CHECK (generation >= 1),
+    version    bigint      NOT NULL CHECK (version >= 1),
+    node       text        NOT NULL,
+    signed     text        NOT NULL,
+    seen_at    timestamptz NOT NULL
+);
+
 -- Snapshot versions. A version is given out once, used or not.
 CREATE SEQUENCE edge.config_version_seq AS bigint MINVALUE 1 NO CYCLE;
 
@@ -74,6 +97,10 @@ CREATE TABLE edge.node (
     acked      text,
     acked_at   timestamptz,
     last_error text,
+    keys       text, -- ids of the keys that it trusts, with commas between
+    keys_at    timestamptz,
+    fresh_at   timestamptz,
+    CHECK ((keys IS NULL) = (keys_at IS NULL)),
     CHECK ((acked IS NULL) = (acked_at IS NULL))
 );
 
@@ -172,6 +199,18 @@ CREATE INDEX activation_version ON edge.activation (version, epoch, generation);
 
 CREATE TRIGGER activation_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON edge.activation FOR EACH STATEMENT
 EXECUTE FUNCTION edge.refuse('append-only');
+
+-- First answers of requests that may be repeated.
+CREATE TABLE edge.replay (
+    user_id edge.bytewise NOT NULL,
+    key     edge.bytewise NOT NULL CHECK (key <> ''),
+    request bytea         NOT NULL CHECK (length(request) = 32),
+    answer  text          NOT NULL,
+    at      timestamptz   NOT NULL,
+    PRIMARY KEY (user_id, key)
+);
+
+CREATE INDEX replay_oldest ON edge.replay (at);
 
 CREATE TABLE edge.audit (
     id        edge.bytewise PRIMARY KEY CHECK (id <> ''),

@@ -39,6 +39,17 @@ BEGIN
 END;
 -- +goose StatementEnd
 
+-- What a node proved to have and this database does not know: it stops all signing until the epoch is raised.
+CREATE TABLE ahead (
+    one        INTEGER PRIMARY KEY CHECK (one = 1),
+    epoch      INTEGER NOT NULL CHECK (epoch >= 1),
+    generation INTEGER NOT NULL CHECK (generation >= 1),
+    version    INTEGER NOT NULL CHECK (version >= 1),
+    node       TEXT    NOT NULL,
+    signed     TEXT    NOT NULL,
+    seen_at    INTEGER NOT NULL
+) STRICT;
+
 -- The last snapshot version that was given out.
 CREATE TABLE config_version_seq (
     one  INTEGER PRIMARY KEY CHECK (one = 1),
@@ -111,6 +122,10 @@ CREATE TABLE node (
     acked      TEXT,
     acked_at   INTEGER,
     last_error TEXT,
+    keys       TEXT, -- ids of the keys that it trusts, with commas between
+    keys_at    INTEGER,
+    fresh_at   INTEGER,
+    CHECK ((keys IS NULL) = (keys_at IS NULL)),
     CHECK ((acked IS NULL) = (acked_at IS NULL))
 ) STRICT;
 
@@ -227,6 +242,18 @@ BEGIN
     SELECT RAISE(ABORT, 'activation: append-only');
 END;
 -- +goose StatementEnd
+
+-- First answers of requests that may be repeated.
+CREATE TABLE replay (
+    user_id TEXT    NOT NULL,
+    key     TEXT    NOT NULL CHECK (key <> ''),
+    request BLOB    NOT NULL CHECK (length(request) = 32),
+    answer  TEXT    NOT NULL,
+    at      INTEGER NOT NULL,
+    PRIMARY KEY (user_id, key)
+) STRICT;
+
+CREATE INDEX replay_oldest ON replay (at);
 
 CREATE TABLE audit (
     id        TEXT PRIMARY KEY CHECK (id <> ''),
