@@ -52,7 +52,7 @@ func (t *replays) guard(serve func(*call) error) func(*call) error {
 				Detail: "Send one Idempotency-Key of 1 to 128 printable ASCII characters.",
 			}
 		}
-		body, err := c.body(maxBody, "application/json")
+		body, err := c.body(MaxBody, "application/json")
 		if err != nil {
 			return err
 		}

@@ -17,8 +17,8 @@ import (
 
 // Bounds of bodies in bytes.
 const (
-	maxBody       = 1 << 20
-	maxLargeBody  = 8 << 20 // of functions and lists
+	MaxBody       = 1 << 20 // of every JSON body but those of functions and lists
+	MaxLargeBody  = 8 << 20 // of functions and lists
 	maxImportBody = control.MaxImport
 	maxAckBody    = 64 << 10
 )
@@ -88,7 +88,7 @@ func write[In, Out any](rt route, f func(*call, In) (Out, error)) *route {
 		rt.status = http.StatusOK
 	}
 	if rt.limit == 0 {
-		rt.limit = maxBody
+		rt.limit = MaxBody
 	}
 	rt.serve = func(c *call) error {
 		var in In
@@ -222,7 +222,7 @@ func (c *call) body(limit int64, types ...string) (io.ReadCloser, error) {
 	if c.r.ContentLength > limit {
 		return nil, &errTooLarge{limit}
 	}
-	if limit > maxBody {
+	if limit > MaxBody {
 		// Deadlines are the connection's own clock, whatever the handler's is.
 		_ = http.NewResponseController(c.w).SetReadDeadline(time.Now().Add(readTimeout + transferTime(limit)))
 		_ = http.NewResponseController(c.w).SetWriteDeadline(time.Now().Add(writeTimeout + transferTime(limit)))

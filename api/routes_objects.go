@@ -9,20 +9,20 @@ import (
 
 func (h *Handler) objectRoutes() []*route {
 	// The objects of a kind may be large in sum: listings of lists and functions tell their sizes alone.
-	same := func(n int64) int64 { return max(n, maxBody) }
+	same := func(n int64) int64 { return max(n, MaxBody) }
 	var all []*route
 	all = append(all, kindRoutes("rulesets", "phase", "ruleset", same(0), h.svc.Rulesets(),
 		func(rules []zone.Rule) Ruleset { return Ruleset{Rules: rules} },
 		func(r Ruleset) []zone.Rule { return r.Rules },
 		func(rules []zone.Rule) Ruleset { return Ruleset{Rules: rules} })...)
-	all = append(all, kindRoutes("lists", "name", "list", same(maxLargeBody), h.svc.Lists(), keep[zone.List], keep[zone.List],
+	all = append(all, kindRoutes("lists", "name", "list", same(MaxLargeBody), h.svc.Lists(), keep[zone.List], keep[zone.List],
 		func(l zone.List) ListSummary { return ListSummary{Kind: l.Kind, Items: len(l.Items)} })...)
 	all = append(all, kindRoutes("pools", "name", "pool", same(0), h.svc.Pools(), keep[zone.Pool], keep[zone.Pool], keep[zone.Pool])...)
 	all = append(all, kindRoutes("load-balancers", "host", "load balancer", same(0), h.svc.LoadBalancers(),
 		keep[zone.LoadBalancer], keep[zone.LoadBalancer], keep[zone.LoadBalancer])...)
 	all = append(all, kindRoutes("tls-hosts", "host", "TLS host", same(0), h.svc.TLSHosts(),
 		keep[zone.TLSHost], keep[zone.TLSHost], keep[zone.TLSHost])...)
-	all = append(all, kindRoutes("functions", "name", "function", same(maxLargeBody), h.svc.Functions(),
+	all = append(all, kindRoutes("functions", "name", "function", same(MaxLargeBody), h.svc.Functions(),
 		keep[zone.Function], keep[zone.Function],
 		func(f zone.Function) FunctionSummary {
 			return FunctionSummary{Bytes: len(f.Module), Memory: f.Memory, Timeout: f.Timeout, Output: f.Output}

@@ -68,6 +68,7 @@ func (a *app) root() *cobra.Command {
 		a.serveCommand(), a.edgeCommand(), a.devCommand(), a.migrateCommand(), a.keysCommand(),
 		a.zoneCommand(), a.recordCommand(), a.rulesCommand(), a.listCommand(), a.poolCommand(),
 		a.balancerCommand(), a.cacheCommand(), a.tlsCommand(), a.functionCommand(), a.settingsCommand(),
+		a.exportAllCommand(), a.syncCommand(),
 		a.planCommand(), a.applyCommand(), a.historyCommand(), a.statusCommand(),
 		a.nodeCommand(), a.workspaceCommand(), a.userCommand(), a.tokenCommand(), a.auditCommand(),
 		a.versionCommand(),

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -30,14 +31,22 @@ func (a *app) readFile(path string, limit int64) (data []byte, name string, err 
 		defer f.Close()
 		r, name = f, path
 	}
-	data, err = io.ReadAll(io.LimitReader(r, limit+1))
-	if err != nil {
+	if data, err = readAtMost(r, limit); err != nil {
 		return nil, name, fmt.Errorf("%s: %w", name, err)
 	}
-	if int64(len(data)) > limit {
-		return nil, name, fmt.Errorf("%s: larger than %d MiB, the most that is read", name, limit>>20)
-	}
 	return data, name, nil
+}
+
+// readAtMost reads all of r, which may be of at most limit bytes.
+func readAtMost(r io.Reader, limit int64) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(r, limit+1))
+	if err == nil && int64(len(data)) > limit {
+		err = fmt.Errorf("larger than %d MiB, the most that is read", limit>>20)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return data, nil
 }
 
 // readYAML reads one YAML document strictly into v: unknown and repeated members, aliases, tags and a
@@ -51,25 +60,11 @@ func (a *app) readYAML(path string, v any) error {
 }
 
 func decodeYAML(data []byte, name string, v any) error {
-	decoder := yaml.NewDecoder(bytes.NewReader(data))
-	var document yaml.Node
-	switch err := decoder.Decode(&document); {
-	case errors.Is(err, io.EOF):
-		return fmt.Errorf("%s: the file is empty", name)
-	case err != nil:
-		return fmt.Errorf("%s: %s", name, strings.TrimPrefix(err.Error(), "yaml: "))
-	}
-	var second yaml.Node
-	switch err := decoder.Decode(&second); {
-	case err == nil:
-		return fmt.Errorf("%s:%d: a second document; put one in each file", name, second.Line)
-	case !errors.Is(err, io.EOF):
-		return fmt.Errorf("%s: %s", name, strings.TrimPrefix(err.Error(), "yaml: "))
-	}
-	conv := &yamlReader{lines: map[jsontext.Pointer]int{}}
-	conv.encoder = jsontext.NewEncoder(&conv.text)
-	conv.value(document.Content[0], "", 0)
+	conv := parseYAML(data)
 	if len(conv.problems) > 0 {
+		if len(conv.problems) == 1 && conv.single {
+			return errors.New(prefixLines(name, conv.problems)[0])
+		}
 		return &lineErrors{
 			summary: fmt.Sprintf("%s: %s", name, count(len(conv.problems), "problem")),
 			lines:   prefixLines(name, conv.problems),
@@ -84,6 +79,41 @@ func decodeYAML(data []byte, name string, v any) error {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	return fmt.Errorf("%s:%d: %s", name, conv.line(semantic.JSONPointer), semanticMessage(semantic))
+}
+
+// parseYAML reads one document into JSON text. What is wrong is in problems; with any, the text is of no use.
+func parseYAML(data []byte) *yamlReader {
+	conv := &yamlReader{lines: map[jsontext.Pointer]int{}}
+	conv.encoder = jsontext.NewEncoder(&conv.text)
+	decoder := yaml.NewDecoder(bytes.NewReader(data))
+	var document, second yaml.Node
+	switch err := decoder.Decode(&document); {
+	case errors.Is(err, io.EOF):
+		return conv.only(lineProblem{0, "the file is empty"})
+	case err != nil:
+		return conv.only(syntaxProblem(err))
+	}
+	switch err := decoder.Decode(&second); {
+	case err == nil:
+		return conv.only(lineProblem{second.Line, "a second document; put one in each file"})
+	case !errors.Is(err, io.EOF):
+		return conv.only(syntaxProblem(err))
+	}
+	conv.value(document.Content[0], "", 0)
+	return conv
+}
+
+// syntaxProblem takes the line out of the library's words ("yaml: line 3: …").
+func syntaxProblem(err error) lineProblem {
+	message := strings.TrimPrefix(err.Error(), "yaml: ")
+	if rest, ok := strings.CutPrefix(message, "line "); ok {
+		if number, words, ok := strings.Cut(rest, ": "); ok {
+			if line, err := strconv.Atoi(number); err == nil {
+				return lineProblem{line, words}
+			}
+		}
+	}
+	return lineProblem{0, message}
 }
 
 // semanticMessage says in the words of a YAML file why a member was not taken.
@@ -121,15 +151,23 @@ func kindName(k jsontext.Kind) string {
 	}
 }
 
+// lineProblem is what is wrong at a line of a file, 0 for the file as a whole.
 type lineProblem struct {
 	line    int
 	message string
 }
 
+func (p lineProblem) in(file string) string {
+	if p.line == 0 {
+		return file + ": " + p.message
+	}
+	return fmt.Sprintf("%s:%d: %s", file, p.line, p.message)
+}
+
 func prefixLines(name string, problems []lineProblem) []string {
 	lines := make([]string, len(problems))
 	for i, p := range problems {
-		lines[i] = fmt.Sprintf("%s:%d: %s", name, p.line, p.message)
+		lines[i] = p.in(name)
 	}
 	return lines
 }
@@ -148,6 +186,12 @@ type yamlReader struct {
 	encoder  *jsontext.Encoder
 	lines    map[jsontext.Pointer]int
 	problems []lineProblem
+	single   bool // the document was not read further than its one problem
+}
+
+func (y *yamlReader) only(p lineProblem) *yamlReader {
+	y.problems, y.single = []lineProblem{p}, true
+	return y
 }
 
 // line finds the line of a value, or of the nearest one around it.
@@ -255,18 +299,27 @@ func (a *app) printYAML(v any) error {
 	if err != nil {
 		return fmt.Errorf("print YAML: %w", err)
 	}
-	node, err := yamlNode(jsontext.NewDecoder(bytes.NewReader(text)))
+	out, err := formatYAML(text)
 	if err != nil {
 		return fmt.Errorf("print YAML: %w", err)
+	}
+	_, err = io.WriteString(a.Stdout, out)
+	return err
+}
+
+// formatYAML turns JSON text into YAML with the same members in the same order.
+func formatYAML(text []byte) (string, error) {
+	node, err := yamlNode(jsontext.NewDecoder(bytes.NewReader(text)))
+	if err != nil {
+		return "", err
 	}
 	var out bytes.Buffer
 	encoder := yaml.NewEncoder(&out)
 	encoder.SetIndent(2)
 	if err := encoder.Encode(node); err != nil {
-		return fmt.Errorf("print YAML: %w", err)
+		return "", err
 	}
-	_, err = io.WriteString(a.Stdout, inertLines(out.String()))
-	return err
+	return inertLines(out.String()), nil
 }
 
 func yamlNode(d *jsontext.Decoder) (*yaml.Node, error) {

@@ -28,7 +28,7 @@ func TestDecodeYAMLRefuses(t *testing.T) {
 		{"number for text", "kind: ip\nitems:\n  - 192.0.2.1\n  - 80\n", "f.yaml:4: items.1: a number does not belong here"},
 		{"fraction", "kind: ip\nitems: [1.5]\n", "f.yaml:2: 1.5: fractions are not used"},
 		{"sequence at the top", "- kind\n", "must hold members"},
-		{"syntax", "kind: [\n", "f.yaml: "},
+		{"syntax", "kind: [\n", "f.yaml:1: "},
 		{"deep", strings.Repeat("[", 80) + strings.Repeat("]", 80), "nested deeper than 64"},
 	}
 	for _, tt := range tests {
