@@ -36,18 +36,8 @@ type ZoneInput struct {
 // zone that is malformed by itself has that told of it alone: how its objects fit together is judged once
 // each of them is sound.
 func Build(in Input, meta Meta) (s *Snapshot, warnings []Problem, err error) {
-	built := make([]builtZone, len(in.Zones))
-	exprs, rules := newExpressions(), newRuleMemo()
-	each(len(in.Zones), func(i int, scratch *[]byte) {
-		built[i].build(in.Zones[i], &in, exprs, rules, scratch)
-	})
-	sound := make([]*builtZone, 0, len(built))
-	for i := range built {
-		if built[i].entry.zone != nil {
-			sound = append(sound, &built[i])
-		}
-	}
-	slices.SortStableFunc(sound, func(a, b *builtZone) int { return strings.Compare(string(a.entry.zone.ID), string(b.entry.zone.ID)) })
+	built := buildZones(&in)
+	sound := soundZones(built)
 	checkTogether(sound)
 
 	var problems Problems
@@ -60,18 +50,45 @@ func Build(in Input, meta Meta) (s *Snapshot, warnings []Problem, err error) {
 	if len(problems) > 0 {
 		return nil, warnings, problems
 	}
+	return assemble(sound, meta), warnings, nil
+}
+
+// buildZones judges each zone by itself.
+func buildZones(in *Input) []builtZone {
+	built := make([]builtZone, len(in.Zones))
+	exprs, rules := newExpressions(), newRuleMemo()
+	each(len(in.Zones), func(i int, scratch *[]byte) {
+		built[i].build(in.Zones[i], in, exprs, rules, scratch)
+	})
+	return built
+}
+
+// soundZones returns those that have content to publish, in order of id.
+func soundZones(built []builtZone) []*builtZone {
+	sound := make([]*builtZone, 0, len(built))
+	for i := range built {
+		if built[i].entry.zone != nil {
+			sound = append(sound, &built[i])
+		}
+	}
+	slices.SortStableFunc(sound, func(a, b *builtZone) int { return strings.Compare(string(a.entry.zone.ID), string(b.entry.zone.ID)) })
+	return sound
+}
+
+func assemble(sound []*builtZone, meta Meta) *Snapshot {
 	c := &content{zones: make([]entry, len(sound))}
 	for i := range sound {
 		c.zones[i] = sound[i].entry
 	}
 	c.setHash()
-	return &Snapshot{meta: meta.clean(), content: c}, warnings, nil
+	return &Snapshot{meta: meta.clean(), content: c}
 }
 
 // builtZone is what became of one zone of the input.
 type builtZone struct {
 	workspace string
-	entry     entry // zone is nil when it is malformed by itself
+	entry     entry // zone is nil when it is malformed by itself, or left out
+	held      bool  // entry is the published one
 	problems  []Problem
 	warnings  []Problem
 }

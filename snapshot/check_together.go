@@ -3,7 +3,8 @@ package snapshot
 import "github.com/guardyn-edge/guardyn/zone"
 
 // checkTogether judges what no zone can be judged for by itself; zones are in order of id. Of two zones that
-// want one name, the one with the greater id, which is the later one, is to blame.
+// want one name, the one with the greater id, which is the later one, is to blame; but a zone that is held as
+// published never is, when the other is not.
 func checkTogether(zones []*builtZone) {
 	for i := 1; i < len(zones); i++ {
 		if a, b := zones[i-1], zones[i]; a.entry.zone.ID == b.entry.zone.ID {
@@ -13,7 +14,10 @@ func checkTogether(zones []*builtZone) {
 	at := func(i int) *zone.Zone { return zones[i].entry.zone }
 	for _, c := range clashes(len(zones), at) {
 		first, later := at(c.first), zones[c.later]
-		if first.Name == at(c.later).Name {
+		if later.held && !zones[c.first].held {
+			first, later = at(c.later), zones[c.first]
+		}
+		if first.Name == later.entry.zone.Name {
 			if c.host == first.Name {
 				later.problem("", "host_duplicate", "another zone of this name is served already; a name belongs to one zone: delete one of the two")
 			}
@@ -38,10 +42,10 @@ func checkNesting(zones []*builtZone) {
 				continue
 			}
 			parent := zones[k]
-			if parent.workspace == child.workspace || delegation(parent.entry.zone, name) {
+			if parent.workspace == child.workspace || parent.held && child.held || delegation(parent.entry.zone, name) {
 				break
 			}
-			if k < i {
+			if k < i && !child.held || parent.held {
 				child.problem("", "zone_not_delegated", "it lies below zone %s of another workspace, which does not delegate it; have NS records for %s added there", p, name)
 			} else {
 				parent.problem("", "zone_not_delegated", "zone %s of another workspace lies below it and was there before; add NS records for %s", name, name)

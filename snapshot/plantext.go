@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/guardyn-edge/guardyn/zone"
 )
 
 // A line's text that is wider than planWidth characters is printed with its middle cut out, so that both what
@@ -44,7 +46,25 @@ func (p *Plan) Text(hint bool) string {
 		}
 		fmt.Fprintf(&b, "warning: %s\n", w)
 	}
+	for i := range p.Held {
+		if i == 0 {
+			b.WriteByte('\n')
+		}
+		p.Held[i].text(&b)
+	}
 	return b.String()
+}
+
+func (h *HeldZone) text(b *strings.Builder) {
+	stays := "was never published and is left out"
+	if h.Published {
+		stays = "stays as it is published"
+	}
+	fmt.Fprintf(b, "held: %s %s\n", inert(h.Name.String()), stays)
+	for _, p := range h.Problems {
+		p.Zone = zone.Name{}
+		fmt.Fprintf(b, "      %s\n", p)
+	}
 }
 
 func (z *ZoneChange) text(b *strings.Builder) {
