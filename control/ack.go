@@ -14,12 +14,16 @@ import (
 const (
 	maxAckKeys    = 64
 	maxAckMessage = 2000 // bytes; a longer one is cut
+	maxAckProof   = 4 << 10
 )
 
 // actionRejected and actionAhead name what nodes do in the audit log.
 const (
 	actionRejected = "config.node_rejected"
 	actionAhead    = "config.node_ahead"
+	// actionAheadProven is the one that stops all signing.
+	actionAheadProven = "config.signing_stopped"
+	actionNodeKeys    = "node.keys_change"
 )
 
 // Ack records what a node says that it serves (node, for itself alone); it is durable when Ack returns
@@ -39,6 +43,7 @@ func (s *Service) Ack(ctx context.Context, p Principal, a nodeproto.Ack) error {
 	if a.Error != nil {
 		s.rejected(&p, a)
 	}
+	a.Activation = "" // what it proves is known
 	number, err := s.roster.acked(&p, &a, s.now().UTC())
 	if err != nil {
 		return err
@@ -73,6 +78,9 @@ func cleanAck(a nodeproto.Ack) (nodeproto.Ack, error) {
 			break
 		}
 	}
+	if len(a.Activation) > maxAckProof {
+		refuse("activation", "an activation is at most %d bytes long", maxAckProof)
+	}
 	if !slices.Contains([]string{"", "fresh", "stale"}, a.Freshness) {
 		refuse("freshness", "freshness is fresh, stale or absent")
 	}
@@ -98,7 +106,8 @@ func (s *Service) wasIssued(ctx context.Context, p *Principal, a nodeproto.Ack) 
 		return err
 	}
 	never := func() bool {
-		return newer(a.Epoch, a.Generation, l.epochNow, l.generation) || a.Version > l.newest
+		// What an epoch before a recovery issued is not known wholly.
+		return newer(a.Epoch, a.Generation, l.epochNow, l.generation) || a.Version > l.newest && a.Epoch == l.epochNow
 	}
 	if never() {
 		if l, err = s.refreshLive(ctx); err != nil {
@@ -106,6 +115,9 @@ func (s *Service) wasIssued(ctx context.Context, p *Principal, a nodeproto.Ack) 
 		}
 		if never() {
 			s.foundAhead(p, l, a.Epoch, a.Generation)
+			if err := s.believe(ctx, p, l, a.Activation); err != nil {
+				return err
+			}
 			return fmt.Errorf("node %s acknowledges epoch %d, generation %d, version %d: %w",
 				p.NodeName, a.Epoch, a.Generation, a.Version, ErrNodeAhead)
 		}

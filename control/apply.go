@@ -5,8 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
+	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/guardyn-edge/guardyn/seal"
 	"github.com/guardyn-edge/guardyn/snapshot"
@@ -50,9 +51,9 @@ type ApplyResult struct {
 const actionApply = "config.apply"
 
 // Apply publishes (operator). Errors: *ProblemsError (it cannot be built), *PlanChangedError,
-// *DisruptiveError, *StaleError (which is ErrConflict), ErrKeyMismatch. With any error nothing was
-// published, except when the store's answer to the commit was lost and it could not be asked again; history
-// tells then.
+// *DisruptiveError, *StaleError (which is ErrConflict), *AheadNodeError (which is ErrNodeAhead), ErrKeyMismatch,
+// ErrKeyReused. With any error nothing was published, except when the store's answer to the commit was lost and
+// it could not be asked again; history tells then.
 func (s *Service) Apply(ctx context.Context, p Principal, r ApplyRequest) (ApplyResult, error) {
 	if err := p.operates(); err != nil {
 		return ApplyResult{}, err
@@ -65,28 +66,30 @@ func (s *Service) Apply(ctx context.Context, p Principal, r ApplyRequest) (Apply
 		return ApplyResult{}, err
 	}
 	defer done()
-	res, err := s.apply(ctx, p, r)
+	res, err := once(ctx, s, p, actionApply, r.IdempotencyKey, r.identity(), func(keep keeper[ApplyResult]) (ApplyResult, error) {
+		return s.apply(ctx, p, r, keep)
+	})
 	switch {
 	case err != nil:
 		s.count.failures.Add(1)
-		s.auditRefusal(ctx, p, actionApply, err)
+		s.auditRefusal(ctx, p, actionApply, "", err)
+	case res.Replayed:
 	case res.Applied:
 		s.count.applies.Add(1)
 		s.log.Info("applied", "version", res.Version, "generation", res.Generation, "content_hash", res.ContentHash,
-			"zones", res.Zones, "changes", res.Plan.Changes, "by", p.actor())
+			"zones", res.Zones, "changes", res.Plan.Changes, "held", len(res.Plan.Held), "by", p.actor())
 	}
 	return res, err
 }
 
 func (r ApplyRequest) check() error {
-	if len(r.Message) > MaxMessage || !utf8.ValidString(r.Message) {
-		return malformed("", "message", "message_invalid", "a message is at most %d bytes of UTF-8", MaxMessage)
-	}
-	if h := r.ExpectedContentHash; h != "" && !isHex(h, 64) {
-		return malformed("", "expected_content_hash", "hash_invalid",
-			"a content hash is 64 lower-case hex digits, as the plan shows it")
-	}
-	return nil
+	return joinProblems(checkMessage(r.Message), checkExpected(r.ExpectedContentHash), checkKey(r.IdempotencyKey))
+}
+
+// identity is what a repetition must have in common with the first request.
+func (r ApplyRequest) identity() any {
+	r.IdempotencyKey = ""
+	return r
 }
 
 // isHex reports whether s is n lower-case hex digits.
@@ -100,17 +103,16 @@ func isHex(s string, n int) bool {
 }
 
 // apply is the algorithm: preview, decide, rebuild with a version, seal, prove, publish.
-func (s *Service) apply(ctx context.Context, p Principal, r ApplyRequest) (ApplyResult, error) {
-	pre, err := s.preview(ctx)
+func (s *Service) apply(ctx context.Context, p Principal, r ApplyRequest, keep keeper[ApplyResult]) (ApplyResult, error) {
+	pre, err := s.preview(ctx, r.HoldBroken)
 	if err != nil {
 		return ApplyResult{}, err
 	}
 	hash := pre.snap.ContentHash()
-	if pre.live != nil && pre.live.ContentHash == hash && !r.Reseal {
-		return ApplyResult{
-			Reason: ReasonNoChanges, Version: pre.live.Version, Generation: pre.platform.Generation,
-			ContentHash: hash, Zones: pre.snap.Len(), Plan: pre.plan,
-		}, nil
+	res := ApplyResult{ContentHash: hash, Zones: pre.snap.Len(), Plan: pre.plan}
+	if pre.live != nil && pre.live.ContentHash == hash && !r.Reseal && !pre.outdated() {
+		res.Reason, res.Version, res.Generation = ReasonNoChanges, pre.live.Version, pre.platform.Generation
+		return res, keep.alone(ctx, res)
 	}
 	if r.ExpectedContentHash != "" && r.ExpectedContentHash != hash {
 		return ApplyResult{}, &PlanChangedError{Plan: pre.plan}
@@ -118,29 +120,49 @@ func (s *Service) apply(ctx context.Context, p Principal, r ApplyRequest) (Apply
 	if pre.plan.Disruptive && !r.AcceptDisruption {
 		return ApplyResult{}, &DisruptiveError{Plan: pre.plan}
 	}
-	if err := s.keyIsTrusted(); err != nil {
+	if err := s.maySign(pre.platform); err != nil {
 		return ApplyResult{}, err
 	}
-	pub, snap, err := s.prepare(ctx, p, pre, r.Message)
+	pub, snap, err := s.prepare(ctx, p, pre, r)
 	if err != nil {
 		return ApplyResult{}, err
 	}
+	res.Applied, res.Version, res.Generation = true, pub.Activation.Version, pub.Activation.Generation
+	if pub.Replay, err = keep.with(res); err != nil {
+		return ApplyResult{}, err
+	}
 	if err := s.publish(ctx, pub); err != nil {
-		if !errors.Is(err, ErrConflict) {
-			return ApplyResult{}, err
-		}
-		stale := &StaleError{}
-		if again, err := s.preview(ctx); err == nil {
-			stale.Plan = again.plan
-		}
-		return ApplyResult{}, stale
+		return ApplyResult{}, s.lost(err, func() (*snapshot.Plan, error) {
+			again, err := s.preview(ctx, r.HoldBroken)
+			return again.plan, err
+		})
 	}
 	s.opened.set(snap)
-	s.live.move(pub.live())
-	return ApplyResult{
-		Applied: true, Version: pub.Activation.Version, Generation: pub.Activation.Generation,
-		ContentHash: hash, Zones: snap.Len(), Plan: pre.plan,
-	}, nil
+	s.live.move(pub.live(pub.Insert.Row, pub.Insert.Sealed))
+	return res, nil
+}
+
+// outdated tells that what is live was activated before the epoch was raised: nodes that are ahead refuse it.
+func (pre *preview) outdated() bool { return pre.live != nil && pre.live.Epoch != pre.platform.Epoch }
+
+// maySign refuses before anything is taken or signed.
+func (s *Service) maySign(platform Platform) error {
+	if platform.Ahead != nil {
+		return &AheadNodeError{Ahead: *platform.Ahead}
+	}
+	return s.keyIsTrusted()
+}
+
+// lost turns the ErrConflict of a lost race into a StaleError with a fresh plan; any other error stays.
+func (s *Service) lost(err error, plan func() (*snapshot.Plan, error)) error {
+	if !errors.Is(err, ErrConflict) {
+		return err
+	}
+	stale := &StaleError{}
+	if fresh, err := plan(); err == nil {
+		stale.Plan = fresh
+	}
+	return stale
 }
 
 // keyIsTrusted finds a wrong key before a version is taken.
@@ -155,13 +177,13 @@ func (s *Service) keyIsTrusted() error {
 
 // prepare takes a version, rebuilds the preview's content with it, seals that, activates it and opens the
 // result as a node would.
-func (s *Service) prepare(ctx context.Context, p Principal, pre preview, message string) (Publication, *snapshot.Snapshot, error) {
+func (s *Service) prepare(ctx context.Context, p Principal, pre preview, r ApplyRequest) (Publication, *snapshot.Snapshot, error) {
 	version, err := s.store.NextVersion(ctx)
 	if err != nil {
 		return Publication{}, nil, fmt.Errorf("taking a version: %w", err)
 	}
 	at := s.now().UTC().Truncate(time.Millisecond)
-	meta := snapshot.Meta{Version: version, CreatedAt: at, CreatedBy: p.actor(), Message: message}
+	meta := snapshot.Meta{Version: version, CreatedAt: at, CreatedBy: p.actor(), Message: r.Message}
 	if pre.live != nil {
 		meta.ParentVersion = pre.live.Version
 	}
@@ -188,7 +210,7 @@ func (s *Service) prepare(ctx context.Context, p Principal, pre preview, message
 		Insert: &NewSnapshot{
 			Row: SnapshotRow{
 				Version: version, ParentVersion: meta.ParentVersion, ContentHash: sealed.ContentHash,
-				CreatedBy: meta.CreatedBy, Message: message, CreatedAt: at, Zones: snap.Len(),
+				CreatedBy: meta.CreatedBy, Message: r.Message, CreatedAt: at, Zones: snap.Len(),
 				Bytes: act.PayloadBytes, KeyID: sealed.KeyID,
 			},
 			Sealed: sealed,
@@ -197,10 +219,42 @@ func (s *Service) prepare(ctx context.Context, p Principal, pre preview, message
 		Audit: s.entry(p, "", actionApply, fmt.Sprintf("version %d", version)),
 	}
 	pub.Audit.Detail = detail(map[string]any{
-		"generation": act.Generation, "content_hash": act.ContentHash, "message": message, "changes": pre.plan.Changes,
-		"disruptive": pre.plan.Disruptive,
+		"generation": act.Generation, "content_hash": act.ContentHash, "message": r.Message, "changes": pre.plan.Changes,
+		"disruptive": pre.plan.Disruptive, "held": heldNames(pre.plan), "key_id": string(sealed.KeyID),
 	})
+	pub.Also = s.keySwitch(p, pre.live)
 	return pub, proven, nil
+}
+
+// actionKeySwitch names the first publication under another key than what was live has.
+const actionKeySwitch = "config.key_switch"
+
+// keySwitch is the audit entry of that, none when the key is the same.
+func (s *Service) keySwitch(p Principal, live *SnapshotRow) []AuditEntry {
+	if live == nil || live.KeyID == s.key.ID() {
+		return nil
+	}
+	a := s.entry(p, "", actionKeySwitch, string(s.key.ID()))
+	a.Detail = detail(map[string]any{"before": string(live.KeyID)})
+	return []AuditEntry{a}
+}
+
+// maxHeldNames bounds the zones that the audit entry of an apply names.
+const maxHeldNames = 100
+
+func heldNames(plan *snapshot.Plan) string {
+	var b strings.Builder
+	for i, h := range plan.Held {
+		if i == maxHeldNames {
+			fmt.Fprintf(&b, " and %d more", len(plan.Held)-i)
+			break
+		}
+		if i > 0 {
+			b.WriteByte(' ')
+		}
+		b.WriteString(h.Name.String())
+	}
+	return b.String()
 }
 
 // prove opens an artefact with the keys that nodes trust: one that they would refuse is never stored.
@@ -243,24 +297,30 @@ func (s *Service) publish(ctx context.Context, pub Publication) error {
 		return fmt.Errorf("publishing version %d: it may have been published, look at the history: %w",
 			pub.Activation.Version, err)
 	}
-	for _, g := range row.Generations {
-		if g == pub.Activation.Generation {
-			s.log.Warn("the store's answer to a publication was lost; it took place", "version", row.Version, "error", err)
-			return nil
-		}
+	if row.isOf(pub) {
+		s.log.Warn("the store's answer to a publication was lost; it took place", "version", row.Version, "error", err)
+		return nil
 	}
 	return fmt.Errorf("publishing version %d: %w", pub.Activation.Version, err)
 }
 
-// live is what nodes are told once pub took place.
-func (pub Publication) live() *live {
-	row := pub.Insert.Row
-	row.ActivatedAt, row.Generations = pub.At, []uint64{pub.Activation.Generation}
+// isOf tells whether the row's latest activation is that of pub, or, of a version that only pub can have
+// inserted, an earlier one.
+func (row *SnapshotRow) isOf(pub Publication) bool {
+	if pub.Insert == nil {
+		return row.Activation == pub.Signed
+	}
+	return slices.Contains(row.Generations, pub.Activation.Generation)
+}
+
+// live is what nodes are told once pub took place, of row and the seal that it has then.
+func (pub Publication) live(row SnapshotRow, sealed seal.Sealed) *live {
+	row.ActivatedAt, row.Generations = pub.At, append(slices.Clone(row.Generations), pub.Activation.Generation)
 	row.Epoch, row.Activation, row.Kind = pub.Activation.Epoch, pub.Signed, pub.Activation.Kind
 	return &live{
 		epoch: row.Epoch, epochNow: row.Epoch, generation: pub.Activation.Generation,
 		version: row.Version, newest: row.Version, hash: row.ContentHash, row: &row,
-		artefact: &seal.Artefact{Sealed: pub.Insert.Sealed, Activation: pub.Signed},
+		artefact: &seal.Artefact{Sealed: sealed, Activation: pub.Signed},
 	}
 }
 
@@ -268,10 +328,10 @@ func (pub Publication) live() *live {
 const auditTimeout = 5 * time.Second
 
 // auditRefusal writes down a deed that was refused; the caller is gone perhaps, the entry is written still.
-func (s *Service) auditRefusal(ctx context.Context, p Principal, action string, why error) {
+func (s *Service) auditRefusal(ctx context.Context, p Principal, action, target string, why error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), auditTimeout)
 	defer cancel()
-	a := s.entry(p, "", action, "")
+	a := s.entry(p, "", action, target)
 	a.Outcome = outcome(why)
 	if err := s.store.Append(ctx, a); err != nil {
 		s.log.LogAttrs(ctx, slog.LevelError, "audit entry lost", slog.String("action", action),

@@ -124,7 +124,7 @@ func (r *savedRows) zonesDiffer(s *Service, ws string) (bool, error) {
 	if r.old == nil {
 		return true, nil
 	}
-	snap, _, err := s.build(own, r.old)
+	snap, _, _, err := s.build(own, r.old, false)
 	var problems *ProblemsError
 	switch {
 	case errors.As(err, &problems):

@@ -139,6 +139,8 @@ func outcome(err error) string {
 		problems   *ProblemsError
 		disruptive *DisruptiveError
 		changed    *PlanChangedError
+		target     *TargetError
+		ahead      *AheadNodeError
 	)
 	switch {
 	case err == nil:
@@ -149,6 +151,12 @@ func outcome(err error) string {
 		return "disruptive"
 	case errors.As(err, &changed):
 		return "plan_changed"
+	case errors.As(err, &target):
+		return target.Code
+	case errors.As(err, &ahead):
+		return "ahead_node"
+	case errors.Is(err, ErrKeyReused):
+		return "idempotency_key_reused"
 	case errors.Is(err, ErrConflict):
 		return "conflict"
 	case errors.Is(err, ErrKeyMismatch):

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -50,15 +51,17 @@ func (s *Service) ListNodes(ctx context.Context, p Principal) ([]NodeStatus, err
 	}
 	out := make([]NodeStatus, len(nodes))
 	for i, n := range nodes {
-		st := NodeStatus{Node: n, TrustedKeys: s.roster.trusts(n.ID)}
+		st := NodeStatus{Node: n, TrustedKeys: n.TrustedKeys}
 		if a := n.Acked; a != nil {
 			st.VersionsBehind = behind(l.newest, a.Version)
 			st.GenerationsBehind = behind(l.generation, a.Generation)
-			st.Freshness = a.Freshness
-			if st.TrustedKeys == nil {
-				st.TrustedKeys = a.TrustedKeys
+			if a.Epoch < l.epoch && *st.GenerationsBehind == 0 {
+				*st.GenerationsBehind = 1 // generations of an epoch that a recovery ended may be greater
 			}
+			st.Freshness = a.Freshness
 		}
+		st.FreshnessStale = st.Freshness == "stale" || n.LastSeen.Sub(cmp.Or(n.FreshAt, n.CreatedAt)) > MaxFreshnessAge ||
+			!n.FreshAt.IsZero() && s.now().Sub(n.FreshAt) > MaxFreshnessAge
 		out[i] = st
 	}
 	return out, nil

@@ -20,12 +20,25 @@ func (s *Service) Plan(ctx context.Context, p Principal) (PlanReport, error) {
 	if err := p.operates(); err != nil {
 		return PlanReport{}, err
 	}
+	return s.report(ctx, false)
+}
+
+// PlanHolding is Plan as an apply with HoldBroken would do it (operator): a zone with problems stays as it
+// is published, or is left out when it never was; Plan.Held tells which and why.
+func (s *Service) PlanHolding(ctx context.Context, p Principal) (PlanReport, error) {
+	if err := p.operates(); err != nil {
+		return PlanReport{}, err
+	}
+	return s.report(ctx, true)
+}
+
+func (s *Service) report(ctx context.Context, hold bool) (PlanReport, error) {
 	done, err := s.buildSlot(ctx)
 	if err != nil {
 		return PlanReport{}, err
 	}
 	defer done()
-	pre, err := s.preview(ctx)
+	pre, err := s.preview(ctx, hold)
 	if err != nil {
 		return PlanReport{}, err
 	}
@@ -51,7 +64,7 @@ type preview struct {
 }
 
 // preview takes nothing from the sequence. The caller holds a build slot.
-func (s *Service) preview(ctx context.Context) (preview, error) {
+func (s *Service) preview(ctx context.Context, hold bool) (preview, error) {
 	platform, live, err := s.readLive(ctx)
 	if err != nil {
 		return preview{}, err
@@ -64,29 +77,35 @@ func (s *Service) preview(ctx context.Context) (preview, error) {
 	if err != nil {
 		return preview{}, err
 	}
-	snap, warnings, err := s.build(zones, old)
+	snap, warnings, held, err := s.build(zones, old, hold)
 	if err != nil {
 		return preview{}, err
 	}
 	plan := snapshot.Diff(old, snap)
 	plan.Warnings = append(plan.Warnings, warnings...)
+	plan.Held = held
 	return preview{platform: platform, live: live, snap: snap, plan: plan}, nil
 }
 
-// build judges zones against old under old's meta.
-func (s *Service) build(zones []snapshot.ZoneInput, old *snapshot.Snapshot) (*snapshot.Snapshot, []snapshot.Problem, error) {
+// build judges zones against old under old's meta. With hold, zones that have problems are held.
+func (s *Service) build(zones []snapshot.ZoneInput, old *snapshot.Snapshot, hold bool) (
+	snap *snapshot.Snapshot, warnings []snapshot.Problem, held []snapshot.HeldZone, err error,
+) {
 	var meta snapshot.Meta
 	if old != nil {
 		meta = old.Meta()
 	}
 	began := time.Now()
-	snap, warnings, err := snapshot.Build(snapshot.Input{
-		Zones: zones, Now: s.now(), AllowedOrigins: s.allowedOrigins, Live: old,
-	}, meta)
+	in := snapshot.Input{Zones: zones, Now: s.now(), AllowedOrigins: s.allowedOrigins, Live: old}
+	if hold {
+		snap, warnings, held, err = snapshot.BuildHolding(in, meta)
+	} else {
+		snap, warnings, err = snapshot.Build(in, meta)
+	}
 	s.count.builds.Add(1)
 	s.count.buildNanos.Add(uint64(time.Since(began)))
 	if err != nil {
-		return nil, warnings, buildProblems(err)
+		return nil, warnings, nil, buildProblems(err)
 	}
-	return snap, warnings, nil
+	return snap, warnings, held, nil
 }

@@ -61,6 +61,9 @@ func (s *Service) Poll(ctx context.Context, p Principal, q nodeproto.Poll) (Poll
 		if a.Freshness, err = s.freshness(l, q.Nonce); err != nil {
 			return PollAnswer{}, err
 		}
+		if a.Freshness != "" {
+			s.roster.proved(&p, s.now())
+		}
 	}
 	return a, nil
 }

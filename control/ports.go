@@ -41,8 +41,6 @@ type EditStore interface {
 	ListZones(ctx context.Context, ws string, p Page) ([]ZoneRow, error)
 	// ListRecords is ordered by (name, type, content, id); the page key is the record id of the last row.
 	ListRecords(ctx context.Context, ws string, id zone.ID, f RecordFilter, p Page) ([]RecordRow, error)
-	// RecordByID returns a record with the zone's revision, from one read; ErrNotFound.
-	RecordByID(ctx context.Context, ws string, id zone.ID, record string) (RecordRow, int64, error)
 	// ReadRecords returns all records of a zone with the zone's revision, from one read.
 	ReadRecords(ctx context.Context, ws string, id zone.ID) ([]RecordRow, int64, error)
 	// ChangeRecords deletes, updates and inserts, in this order, all or nothing. ifRevision other than 0 is

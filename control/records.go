@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/guardyn-edge/guardyn/zone"
 )
@@ -68,7 +69,10 @@ func (s *Service) AddRecord(ctx context.Context, p Principal, ref string, in Rec
 		return RecordRow{}, err
 	}
 	row := RecordRow{ID: newID(), Record: r}
-	return row, s.changeRecord(ctx, p, z, RecordChange{Insert: []RecordRow{row}}, r, "record.add")
+	ch := RecordChange{Insert: []RecordRow{row}, Tell: func(a *AuditEntry, _ []RecordRow) {
+		a.Detail = detail(map[string]any{"record": row.ID, "after": recordDetail(r)})
+	}}
+	return row, s.changeRecord(ctx, p, z, ch, recordTitle(r), "record.add")
 }
 
 // UpdateRecord replaces the record with this id (editor).
@@ -86,7 +90,7 @@ func (s *Service) UpdateRecord(ctx context.Context, p Principal, ref, id string,
 		return RecordRow{}, err
 	}
 	row := RecordRow{ID: id, Record: r}
-	return row, s.changeRecord(ctx, p, z, RecordChange{Update: []RecordRow{row}}, r, "record.update")
+	return row, s.replaceRecord(ctx, p, z, id, &row, "record.update")
 }
 
 // DeleteRecord removes the record with this id (editor).
@@ -98,24 +102,56 @@ func (s *Service) DeleteRecord(ctx context.Context, p Principal, ref, id string)
 	if id, err = recordID(id); err != nil {
 		return err
 	}
-	a := s.entry(p, p.Workspace, "record.delete", z.Name.String()+" record "+id)
-	if err := s.store.ChangeRecords(ctx, p.Workspace, z.ID, RecordChange{Delete: []string{id}}, 0, a); err != nil {
-		return fmt.Errorf("record %s of %s: %w", id, z.Name, err)
+	return s.replaceRecord(ctx, p, z, id, nil, "record.delete")
+}
+
+// replaceRecord puts another in the place of a record, or none. The log tells what it was.
+func (s *Service) replaceRecord(ctx context.Context, p Principal, z ZoneRow, id string, by *RecordRow, action string) error {
+	title := "record " + id
+	ch := RecordChange{Delete: []string{id}}
+	told := map[string]any{"record": id}
+	if by != nil {
+		ch = RecordChange{Update: []RecordRow{*by}}
+		title = recordTitle(by.Record)
+		told["after"] = recordDetail(by.Record)
+	}
+	ch.Tell = func(a *AuditEntry, was []RecordRow) {
+		if len(was) == 1 {
+			a.Target = z.Name.String() + " " + recordTitle(was[0].Record)
+			told["before"] = recordDetail(was[0].Record)
+		}
+		a.Detail = detail(told)
+	}
+	return s.changeRecord(ctx, p, z, ch, title, action)
+}
+
+// changeRecord writes a change of one record.
+func (s *Service) changeRecord(ctx context.Context, p Principal, z ZoneRow, ch RecordChange, title, action string) error {
+	a := s.entry(p, p.Workspace, action, z.Name.String()+" "+title)
+	err := s.store.ChangeRecords(ctx, p.Workspace, z.ID, ch, 0, a)
+	switch {
+	case errors.Is(err, ErrExists):
+		return fmt.Errorf("record %s with this content %w; update that one to change its TTL or proxying", title, ErrExists)
+	case err != nil:
+		return fmt.Errorf("%s of %s: %w", title, z.Name, err)
 	}
 	return nil
 }
 
-// changeRecord writes a change of the one record r.
-func (s *Service) changeRecord(ctx context.Context, p Principal, z ZoneRow, ch RecordChange, r zone.Record, action string) error {
-	a := s.entry(p, p.Workspace, action, z.Name.String()+" "+recordTitle(r))
-	err := s.store.ChangeRecords(ctx, p.Workspace, z.ID, ch, 0, a)
-	if errors.Is(err, ErrExists) {
-		return fmt.Errorf("record %s with this content %w; update that one to change its TTL or proxying", recordTitle(r), ErrExists)
+// maxDetailContent bounds the content of a record that the log keeps, in bytes.
+const maxDetailContent = 512
+
+// recordDetail is a record as the log keeps it.
+func recordDetail(r zone.Record) string {
+	content := r.Content
+	if len(content) > maxDetailContent {
+		content = strings.ToValidUTF8(content[:maxDetailContent], "") + fmt.Sprintf("… (%d bytes)", len(r.Content))
 	}
-	if err != nil {
-		return fmt.Errorf("record %s: %w", recordTitle(r), err)
+	text := fmt.Sprintf("%s %s %s ttl %d", r.Name, r.Type, content, r.EffectiveTTL())
+	if r.Proxied {
+		text += " proxied"
 	}
-	return nil
+	return text
 }
 
 // recordTitle names a record without its content, which may be long.

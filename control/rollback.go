@@ -1,8 +1,12 @@
 package control
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"time"
 
+	"github.com/guardyn-edge/guardyn/seal"
 	"github.com/guardyn-edge/guardyn/snapshot"
 )
 
@@ -59,4 +63,203 @@ func (e *TargetError) Error() string {
 		return fmt.Sprintf("version %d is live already", e.Live)
 	}
 	return fmt.Sprintf("there is no version %d; name one of the history", e.Version)
+}
+
+// actionRollback names a rollback in the audit log.
+const actionRollback = "config.rollback"
+
+// Rollback makes a stored version live again under the next generation (operator). Any will do that can be
+// opened, one that never was live too: it was built and signed here. One that was sealed with another key than
+// the present one is sealed anew, which changes neither its version nor its content. Errors: *TargetError,
+// *PlanChangedError, *DisruptiveError, *StaleError (which is ErrConflict), *AheadNodeError (which is ErrNodeAhead),
+// ErrKeyMismatch, ErrKeyReused. With any error the live pointer did not move, with Apply's exception.
+func (s *Service) Rollback(ctx context.Context, p Principal, r RollbackRequest) (RollbackResult, error) {
+	if err := p.operates(); err != nil {
+		return RollbackResult{}, err
+	}
+	if err := joinProblems(checkMessage(r.Message), checkExpected(r.ExpectedContentHash), checkKey(r.IdempotencyKey)); err != nil {
+		return RollbackResult{}, err
+	}
+	done, err := s.buildSlot(ctx)
+	if err != nil {
+		return RollbackResult{}, err
+	}
+	defer done()
+	if r.DryRun {
+		t, err := s.findTarget(ctx, r)
+		if err != nil {
+			return RollbackResult{}, err
+		}
+		return t.result(t.platform.Generation), nil
+	}
+	res, err := once(ctx, s, p, actionRollback, r.IdempotencyKey, r.identity(), func(keep keeper[RollbackResult]) (RollbackResult, error) {
+		return s.rollback(ctx, p, r, keep)
+	})
+	switch {
+	case err != nil:
+		s.count.rollbackFailures.Add(1)
+		s.auditRefusal(ctx, p, actionRollback, r.target(), err)
+	case !res.Replayed:
+		s.count.rollbacks.Add(1)
+		s.log.Info("rolled back", "version", res.Version, "generation", res.Generation, "content_hash", res.ContentHash,
+			"zones", res.Zones, "changes", res.Plan.Changes, "resealed", res.Resealed, "by", p.actor())
+	}
+	return res, err
+}
+
+// identity is what a repetition must have in common with the first request.
+func (r RollbackRequest) identity() any {
+	r.IdempotencyKey = ""
+	return r
+}
+
+// target names in the audit log what a refused request asked for.
+func (r RollbackRequest) target() string {
+	if r.Version == 0 {
+		return "parent"
+	}
+	return fmt.Sprintf("version %d", r.Version)
+}
+
+// target is the version that a rollback goes to, with what it was compared with.
+type target struct {
+	platform Platform // read first: the condition of the activation
+	live     *SnapshotRow
+	row      SnapshotRow
+	sealed   seal.Sealed
+	snap     *snapshot.Snapshot
+	plan     *snapshot.Plan
+	reseal   bool
+}
+
+func (t *target) result(generation uint64) RollbackResult {
+	return RollbackResult{
+		Version: t.row.Version, Generation: generation, ContentHash: t.row.ContentHash, Zones: t.snap.Len(),
+		Resealed: t.reseal, Plan: t.plan,
+	}
+}
+
+// findTarget reads, opens and compares. The caller holds a build slot.
+func (s *Service) findTarget(ctx context.Context, r RollbackRequest) (*target, error) {
+	platform, live, err := s.readLive(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if live == nil {
+		return nil, &TargetError{Code: CodeNoParent, Version: r.Version}
+	}
+	version := r.Version
+	if version == 0 {
+		version = live.ParentVersion
+	}
+	t := &target{platform: platform, live: live}
+	switch {
+	case version == 0:
+		return nil, &TargetError{Code: CodeNoParent, Live: live.Version}
+	case version == live.Version:
+		return nil, &TargetError{Code: CodeVersionLive, Version: version, Live: live.Version}
+	}
+	t.row, err = s.store.SnapshotByVersion(ctx, version)
+	if errors.Is(err, ErrNotFound) {
+		return nil, &TargetError{Code: CodeVersionUnknown, Version: version, Live: live.Version}
+	}
+	if err == nil {
+		t.sealed, err = s.store.Sealed(ctx, version)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading version %d: %w", version, err)
+	}
+	old, err := s.openLive(ctx, live)
+	if err != nil {
+		return nil, err
+	}
+	if t.snap, err = s.openStored(t.sealed); err != nil {
+		return nil, fmt.Errorf("opening version %d as it is stored: %w", version, err)
+	}
+	// An artefact and its activation have one key.
+	t.reseal = t.sealed.KeyID != s.key.ID()
+	t.plan = snapshot.Diff(old, t.snap)
+	return t, nil
+}
+
+// rollback decides, seals anew if need be, activates, proves and publishes.
+func (s *Service) rollback(ctx context.Context, p Principal, r RollbackRequest, keep keeper[RollbackResult]) (RollbackResult, error) {
+	t, err := s.findTarget(ctx, r)
+	switch {
+	case err != nil:
+		return RollbackResult{}, err
+	case r.ExpectedContentHash != "" && r.ExpectedContentHash != t.row.ContentHash:
+		return RollbackResult{}, &PlanChangedError{Plan: t.plan}
+	case t.plan.Disruptive && !r.AcceptDisruption:
+		return RollbackResult{}, &DisruptiveError{Plan: t.plan}
+	}
+	if err := s.maySign(t.platform); err != nil {
+		return RollbackResult{}, err
+	}
+	pub, err := s.activateTarget(p, t, r.Message)
+	if err != nil {
+		return RollbackResult{}, err
+	}
+	res := t.result(pub.Activation.Generation)
+	res.RolledBack = true
+	if pub.Replay, err = keep.with(res); err != nil {
+		return RollbackResult{}, err
+	}
+	if err := s.publish(ctx, pub); err != nil {
+		return RollbackResult{}, s.lost(err, func() (*snapshot.Plan, error) {
+			again, err := s.findTarget(ctx, r)
+			if err != nil {
+				return nil, err
+			}
+			return again.plan, nil
+		})
+	}
+	s.opened.set(t.snap)
+	l := pub.live(t.row, t.sealed)
+	if have := s.live.load(); have != nil {
+		l.newest = max(l.newest, have.newest)
+	}
+	l.newest = max(l.newest, t.live.Version)
+	s.live.move(l)
+	return res, nil
+}
+
+// activateTarget makes the publication; t gets the seal that it will have.
+func (s *Service) activateTarget(p Principal, t *target, message string) (Publication, error) {
+	fail := func(err error) (Publication, error) {
+		return Publication{}, fmt.Errorf("version %d: %w", t.row.Version, err)
+	}
+	if t.reseal {
+		sealed, err := seal.Seal(s.key, t.snap)
+		if err != nil {
+			return fail(err)
+		}
+		t.sealed = sealed
+	}
+	at := s.now().UTC().Truncate(time.Millisecond)
+	act := seal.Activation{
+		Platform: t.platform.ID, Epoch: t.platform.Epoch, Generation: t.platform.Generation + 1,
+		Kind: seal.KindRollback, ParentGeneration: t.platform.Generation, IssuedAt: at,
+	}.Of(t.sealed)
+	signed, err := seal.Activate(s.key, t.sealed, act)
+	if err != nil {
+		return fail(err)
+	}
+	if _, err := s.prove(seal.Artefact{Sealed: t.sealed, Activation: signed}, t.snap); err != nil {
+		return fail(err)
+	}
+	pub := Publication{
+		SeenGeneration: t.platform.Generation, Activation: act, Signed: signed, By: p.actor(), At: at,
+		Audit: s.entry(p, "", actionRollback, fmt.Sprintf("version %d", t.row.Version)), Also: s.keySwitch(p, t.live),
+	}
+	if t.reseal {
+		pub.Reseal = &t.sealed
+		t.row.KeyID, t.row.Bytes = t.sealed.KeyID, act.PayloadBytes
+	}
+	pub.Audit.Detail = detail(map[string]any{
+		"generation": act.Generation, "content_hash": act.ContentHash, "message": message, "changes": t.plan.Changes,
+		"disruptive": t.plan.Disruptive, "from_version": t.live.Version, "resealed": t.reseal,
+		"never_active": len(t.row.Generations) == 0, "key_id": string(t.sealed.KeyID),
+	})
+	return pub, nil
 }

@@ -30,10 +30,13 @@ type heard struct {
 	id          string
 	address     string
 	seenAt      time.Time
-	ack         *nodeproto.Ack // not yet written
-	trusted     []seal.KeyID   // of its last poll or ack
-	dirty       bool           // is in roster.dirty
-	complaint   string         // last one that was audited
+	ack         *nodeproto.Ack        // not yet written
+	trusted     []seal.KeyID          // as it last said, in order
+	keysAudit   AuditEntry            // of trusted, when that is not yet written
+	freshAt     time.Time             // not yet written
+	believed    seal.SignedActivation // that it proved to be ahead with
+	dirty       bool                  // is in roster.dirty
+	complaint   string                // last one that was audited
 	complaintAt time.Time
 	aheadEpoch  uint64 // what it showed when it was found ahead
 	aheadGen    uint64
@@ -83,9 +86,41 @@ func (r *roster) saw(p *Principal, trusted []seal.KeyID, at time.Time) {
 		return
 	}
 	r.touch(h, p.From, at)
-	if len(trusted) > 0 && !slices.Equal(h.trusted, trusted) {
-		h.trusted = slices.Clone(trusted)
+	h.trusts(p, trusted, at)
+}
+
+// proved notes that a node got a proof of what is live.
+func (r *roster) proved(p *Principal, at time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if h := r.node(p.NodeID); h != nil {
+		r.touch(h, p.From, at)
+		h.freshAt = at
 	}
+}
+
+// trusts notes the keys that a node says it trusts; none means that it did not say. r.mu is held.
+func (h *heard) trusts(p *Principal, ids []seal.KeyID, at time.Time) {
+	if len(ids) == 0 || sameKeys(h.trusted, ids) {
+		return
+	}
+	ids = slices.Clone(ids)
+	slices.Sort(ids)
+	h.trusted = slices.Compact(ids)
+	h.keysAudit = AuditEntry{
+		ID: newID(), At: at.UTC(), Actor: p.actor(), From: p.From, Action: actionNodeKeys, Target: p.NodeName, Outcome: outcome(nil),
+		Detail: detail(map[string]any{"trusted_keys": h.trusted}),
+	}
+}
+
+// sameKeys tells whether ids, in any order, are those of sorted.
+func sameKeys(sorted, ids []seal.KeyID) bool {
+	for _, id := range ids {
+		if _, found := slices.BinarySearch(sorted, id); !found {
+			return false
+		}
+	}
+	return len(sorted) == len(ids)
 }
 
 // acked notes an ack; its number tells when it is durable.
@@ -98,7 +133,7 @@ func (r *roster) acked(p *Principal, a *nodeproto.Ack, at time.Time) (number uin
 	}
 	r.touch(h, p.From, at)
 	h.ack = a
-	h.trusted = a.TrustedKeys
+	h.trusts(p, a.TrustedKeys, at)
 	r.said++
 	return r.said, nil
 }
@@ -136,14 +171,20 @@ func (r *roster) setAhead(p *Principal, epoch, generation uint64) {
 	}
 }
 
-// trusts returns the key ids that a node last said that it trusts, nil when it is not remembered.
-func (r *roster) trusts(id string) []seal.KeyID {
+// wasBelieved tells whether what a node proves is known already.
+func (r *roster) wasBelieved(p *Principal, signed seal.SignedActivation) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if h := r.nodes[id]; h != nil {
-		return h.trusted
+	h := r.nodes[p.NodeID]
+	return h != nil && h.believed == signed
+}
+
+func (r *roster) setBelieved(p *Principal, signed seal.SignedActivation) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if h := r.node(p.NodeID); h != nil {
+		h.believed = signed
 	}
-	return nil
 }
 
 // take empties what waits to be written.
@@ -151,8 +192,12 @@ func (r *roster) take(now time.Time) (reports []NodeReport, audits []AuditEntry,
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, h := range r.dirty {
-		reports = append(reports, NodeReport{NodeID: h.id, Address: h.address, SeenAt: h.seenAt, Ack: h.ack})
-		h.ack, h.dirty = nil, false
+		rep := NodeReport{NodeID: h.id, Address: h.address, SeenAt: h.seenAt, Ack: h.ack, FreshAt: h.freshAt}
+		if h.keysAudit.ID != "" {
+			rep.TrustedKeys, rep.KeysAudit = h.trusted, h.keysAudit
+		}
+		reports = append(reports, rep)
+		h.ack, h.keysAudit, h.freshAt, h.dirty = nil, AuditEntry{}, time.Time{}, false
 	}
 	audits = r.audits
 	r.dirty, r.audits = r.dirty[:0], nil
@@ -175,6 +220,13 @@ func (r *roster) putBack(reports []NodeReport, audits []AuditEntry) {
 		}
 		if h.ack == nil {
 			h.ack = rep.Ack
+		}
+		if h.freshAt.IsZero() {
+			h.freshAt = rep.FreshAt
+		}
+		if h.keysAudit.ID == "" && rep.KeysAudit.ID != "" && slices.Equal(h.trusted, rep.TrustedKeys) {
+			h.keysAudit = rep.KeysAudit
+			h.keysAudit.ID = newID() // see below
 		}
 		if !h.dirty {
 			r.touch(h, rep.Address, rep.SeenAt)

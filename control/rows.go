@@ -37,6 +37,9 @@ type RecordChange struct {
 	Insert []RecordRow
 	// Settings, when not nil, replaces the zone's settings body in the same transaction.
 	Settings []byte
+	// Tell, when not nil, completes the audit entry, inside the transaction, with what the deleted and the
+	// updated records were. It may be called more than once, each time with a fresh entry.
+	Tell func(a *AuditEntry, was []RecordRow)
 }
 
 // ObjectKind names a kind of object that a zone holds beside its records.

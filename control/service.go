@@ -59,6 +59,7 @@ type Service struct {
 	store          Store
 	key            seal.SigningKey
 	trusted        seal.TrustedKeys
+	own            seal.TrustedKeys // the signing key's public half alone
 	allowedOrigins []netip.Prefix
 	now            func() time.Time
 	log            *slog.Logger
@@ -87,15 +88,16 @@ func New(cfg Config) (*Service, error) {
 	if cfg.Refresh < 0 || cfg.MaxLongPolls < 0 || cfg.MaxBuilds < 0 {
 		return nil, errors.New("control: a bound is negative")
 	}
+	own, err := seal.Trust(cfg.SigningKey.Public())
+	if err != nil {
+		return nil, fmt.Errorf("control: signing key: %w", err)
+	}
 	trusted := cfg.TrustedKeys
 	if len(trusted.IDs()) == 0 {
-		var err error
-		if trusted, err = seal.Trust(cfg.SigningKey.Public()); err != nil {
-			return nil, fmt.Errorf("control: signing key: %w", err)
-		}
+		trusted = own
 	}
 	s := &Service{
-		store: cfg.Store, key: cfg.SigningKey, trusted: trusted, allowedOrigins: cfg.AllowedOrigins,
+		store: cfg.Store, key: cfg.SigningKey, trusted: trusted, own: own, allowedOrigins: cfg.AllowedOrigins,
 		now: cfg.Now, log: cfg.Logger,
 		refresh:      cmp.Or(cfg.Refresh, DefaultRefresh),
 		maxLongPolls: int64(cmp.Or(cfg.MaxLongPolls, DefaultMaxLongPolls)),
@@ -121,11 +123,21 @@ const flushTimeout = 5 * time.Second
 // logged and tried again; memory keeps answering. Run is called once.
 func (s *Service) Run(ctx context.Context) error {
 	defer close(s.stopping)
+	hearing, deaf := context.WithCancel(ctx)
+	changes := s.store.Changes(hearing)
+	defer func() {
+		deaf()
+		for range changes { // until nothing of it runs
+		}
+	}()
 	tick := time.NewTicker(s.refresh)
 	defer tick.Stop()
 	failing := false
-	for {
-		err := errors.Join(s.follow(ctx), s.flushNodes(ctx))
+	for hinted := false; ; {
+		err := s.follow(ctx)
+		if !hinted {
+			err = errors.Join(err, s.flushNodes(ctx))
+		}
 		switch {
 		case err != nil && ctx.Err() == nil && !failing:
 			s.log.Error("the store does not answer; serving nodes from memory", "error", err)
@@ -136,6 +148,11 @@ func (s *Service) Run(ctx context.Context) error {
 		}
 		select {
 		case <-tick.C:
+			hinted = false
+		case _, hinted = <-changes:
+			if !hinted {
+				changes = nil // ctx is done
+			}
 		case <-ctx.Done():
 			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTimeout)
 			defer cancel()
@@ -174,23 +191,26 @@ func (s *Service) Ready(ctx context.Context) error {
 type counters struct {
 	polls, answered, ahead, acks, rejections atomic.Uint64
 	builds, buildNanos, applies, failures    atomic.Uint64
+	rollbacks, rollbackFailures              atomic.Uint64
 	waiting                                  atomic.Int64
 }
 
 // Stats counts since the start of the process.
 type Stats struct {
-	Polls          uint64 // all of them
-	PollsAnswered  uint64 // with an artefact
-	PollsAhead     uint64 // by a node that is ahead
-	LongPolls      int64  // waiting now
-	Acks           uint64 // well-formed, of what was issued
-	NodeRejections uint64 // acks that report an error
-	Builds         uint64
-	BuildSeconds   float64
-	Applies        uint64 // that published
-	ApplyFailures  uint64
-	LiveVersion    uint64
-	LiveGeneration uint64
+	Polls            uint64 // all of them
+	PollsAnswered    uint64 // with an artefact
+	PollsAhead       uint64 // by a node that is ahead
+	LongPolls        int64  // waiting now
+	Acks             uint64 // well-formed, of what was issued
+	NodeRejections   uint64 // acks that report an error
+	Builds           uint64
+	BuildSeconds     float64
+	Applies          uint64 // that published
+	ApplyFailures    uint64
+	Rollbacks        uint64 // that were activated
+	RollbackFailures uint64
+	LiveVersion      uint64
+	LiveGeneration   uint64
 }
 
 // Stats reads the counters; they are not one consistent read.
@@ -201,6 +221,7 @@ func (s *Service) Stats() Stats {
 		LongPolls: c.waiting.Load(), Acks: c.acks.Load(), NodeRejections: c.rejections.Load(),
 		Builds: c.builds.Load(), BuildSeconds: time.Duration(c.buildNanos.Load()).Seconds(),
 		Applies: c.applies.Load(), ApplyFailures: c.failures.Load(),
+		Rollbacks: c.rollbacks.Load(), RollbackFailures: c.rollbackFailures.Load(),
 	}
 	if l := s.live.load(); l != nil {
 		st.LiveVersion, st.LiveGeneration = l.version, l.generation

@@ -75,26 +75,6 @@ func (db *DB) ListRecords(ctx context.Context, ws string, id zone.ID, f control.
 	return records, nil
 }
 
-// RecordByID implements control.EditStore.
-func (db *DB) RecordByID(ctx context.Context, ws string, id zone.ID, record string) (control.RecordRow, int64, error) {
-	var (
-		r        control.RecordRow
-		revision int64
-	)
-	err := db.read(ctx, func(q querier) error {
-		var err error
-		if revision, err = q.zoneRevision(ctx, ws, id); err != nil {
-			return err
-		}
-		r, err = scanRecord(q.row(ctx, `SELECT `+recordColumns+` FROM edge.record WHERE zone_id = $1 AND id = $2`, string(id), record).Scan)
-		return missing(err)
-	})
-	if err != nil {
-		return control.RecordRow{}, 0, fmt.Errorf("record %s of zone %s: %w", record, id, err)
-	}
-	return r, revision, nil
-}
-
 // ReadRecords implements control.EditStore, in the order of ListRecords.
 func (db *DB) ReadRecords(ctx context.Context, ws string, id zone.ID) ([]control.RecordRow, int64, error) {
 	var (
@@ -125,7 +105,12 @@ func (db *DB) ChangeRecords(ctx context.Context, ws string, id zone.ID, ch contr
 		if err != nil {
 			return err
 		}
-		if err := q.deleteRecords(ctx, id, ch.Delete); err != nil {
+		var was []control.RecordRow
+		keep := &was
+		if ch.Tell == nil {
+			keep = nil
+		}
+		if err := q.deleteRecords(ctx, id, ch.Delete, keep); err != nil {
 			return err
 		}
 		updated := make([]string, len(ch.Update))
@@ -133,7 +118,7 @@ func (db *DB) ChangeRecords(ctx context.Context, ws string, id zone.ID, ch contr
 			updated[i] = r.ID
 		}
 		// An update takes the row out and puts it back under the same id.
-		if err := q.deleteRecords(ctx, id, updated); err != nil {
+		if err := q.deleteRecords(ctx, id, updated, keep); err != nil {
 			return err
 		}
 		if err := q.insertRecords(ctx, id, ch.Update); err != nil {
@@ -149,18 +134,29 @@ func (db *DB) ChangeRecords(ctx context.Context, ws string, id zone.ID, ch contr
 		}
 		if ch.Settings != nil {
 			settings := control.ObjectRow{Kind: control.KindSettings, Name: "zone", Body: ch.Settings}
-			return q.upsertObject(ctx, id, settings, revision)
+			if err := q.upsertObject(ctx, id, settings, revision); err != nil {
+				return err
+			}
 		}
-		return nil
-	}, a)
+		a := a
+		if ch.Tell != nil {
+			ch.Tell(&a, was)
+		}
+		return q.appendAudit(ctx, a)
+	})
 	if err != nil {
 		return fmt.Errorf("change records of zone %s: %w", id, err)
 	}
 	return nil
 }
 
-// deleteRecords is ErrNotFound when one of ids is not in the zone, or is named twice.
-func (q querier) deleteRecords(ctx context.Context, id zone.ID, ids []string) error {
+// deleteRecords is ErrNotFound when one of ids is not in the zone, or is named twice. What they were is added
+// to was, unless that is nil.
+func (q querier) deleteRecords(ctx context.Context, id zone.ID, ids []string, was *[]control.RecordRow) error {
+	returning := `id`
+	if was != nil {
+		returning = recordColumns
+	}
 	for chunk := range slices.Chunk(ids, chunkRows) {
 		args := make([]any, 0, len(chunk)+1)
 		args = append(args, string(id))
@@ -170,11 +166,17 @@ func (q querier) deleteRecords(ctx context.Context, id zone.ID, ids []string) er
 			left[record]++
 		}
 		err := q.each(ctx, func(rows *sql.Rows) error {
-			var record string
-			err := rows.Scan(&record)
-			left[record]--
+			if was == nil {
+				var record string
+				err := rows.Scan(&record)
+				left[record]--
+				return err
+			}
+			r, err := scanRecord(rows.Scan)
+			left[r.ID]--
+			*was = append(*was, r)
 			return err
-		}, `DELETE FROM edge.record WHERE zone_id = $1 AND id IN (`+places(len(chunk), 2)+`) RETURNING id`, args...)
+		}, `DELETE FROM edge.record WHERE zone_id = $1 AND id IN (`+places(len(chunk), 2)+`) RETURNING `+returning, args...)
 		if err != nil {
 			return err
 		}
