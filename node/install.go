@@ -52,7 +52,7 @@ func (a *Agent) install(ctx context.Context, art *seal.Artefact) error {
 	if err := a.save(next); err != nil {
 		return err
 	}
-	a.swap(v, prepared)
+	a.swap(v, art.Activation, prepared)
 	if err := sweepSlots(a.cfg.Dir, a.state); err != nil {
 		a.log.Warn("old slots not removed", "error", err)
 	}

@@ -47,9 +47,12 @@ type Agent struct {
 	// Owned by the goroutine in Boot or Run.
 	state    state
 	served   *seal.Verified
-	rejected string // Fingerprint of the offer that was refused last
+	proof    seal.SignedActivation // of served, as it came
+	rejected string                // Fingerprint of the offer that was refused last
 	pending  *nodeproto.Ack
 	fresh    freshness
+	// toldStale: the last acknowledgement that was delivered said that nothing is fresh.
+	toldStale bool
 
 	mu     sync.Mutex
 	status Status
@@ -162,14 +165,14 @@ func (a *Agent) bootSlot(ctx context.Context, name string) error {
 	if err := a.save(a.state.loaded(v.Activation().PayloadBLAKE3)); err != nil {
 		return err
 	}
-	a.swap(v, prepared)
+	a.swap(v, art.Activation, prepared)
 	return nil
 }
 
-// swap makes v what is served.
-func (a *Agent) swap(v *seal.Verified, p Prepared) {
+// swap makes v what is served; signed is its activation.
+func (a *Agent) swap(v *seal.Verified, signed seal.SignedActivation, p Prepared) {
 	p.Swap()
-	a.served = v
+	a.served, a.proof = v, signed
 	act := v.Activation()
 	a.update(func(s *Status) {
 		s.Version, s.Generation, s.Epoch, s.ContentHash = act.Version, act.Generation, act.Epoch, act.ContentHash

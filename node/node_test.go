@@ -256,6 +256,9 @@ func TestSilenceRaisesTheFreshnessAlarm(t *testing.T) {
 		if src.polls[2].Nonce == "" {
 			t.Error("an hour passed and no nonce was sent")
 		}
+		if len(src.acks) != 2 || src.lastAck(t).Freshness != "stale" {
+			t.Errorf("the alarm was not acknowledged: %+v", src.acks)
+		}
 	})
 }
 
@@ -275,6 +278,16 @@ func TestAheadOfControlPlaneIsAnAlarm(t *testing.T) {
 		}
 		if !a.Status().Ahead {
 			t.Error("no alarm")
+		}
+		// What the poll claims, the acknowledgement that follows proves.
+		if len(src.acks) != 2 {
+			t.Fatalf("%d acknowledgements", len(src.acks))
+		}
+		for i, ack := range src.acks {
+			act, _, err := seal.VerifyActivation(ack.Activation, s.trust())
+			if err != nil || act.Generation != 1 {
+				t.Errorf("acknowledgement %d carries %q: %v", i+1, ack.Activation, err)
+			}
 		}
 	})
 }

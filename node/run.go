@@ -43,7 +43,11 @@ func (a *Agent) Run(ctx context.Context) error {
 			failures++
 			pause = a.backoff(failures)
 		}
-		a.update(func(s *Status) { s.Failures, s.Stale = failures, a.fresh.stale(a.cfg.Now()) })
+		stale := a.fresh.stale(a.cfg.Now())
+		a.update(func(s *Status) { s.Failures, s.Stale = failures, stale })
+		if stale != a.toldStale {
+			a.reportAgain()
+		}
 		if pause == 0 {
 			continue
 		}
@@ -90,6 +94,7 @@ func (a *Agent) poll(ctx context.Context) outcome {
 	a.update(func(s *Status) { s.Ahead = ahead })
 	if ahead {
 		a.log.Error("the control plane is behind this node; serving goes on", "error", err)
+		a.reportAgain() // with the proof of what the poll only claims
 		return outcomeFailed
 	}
 	if err != nil {
@@ -148,10 +153,18 @@ func (a *Agent) report(why *nodeproto.AckError) {
 	if a.served != nil {
 		act := a.served.Activation()
 		ack.Version, ack.Generation, ack.Epoch, ack.ContentHash = act.Version, act.Generation, act.Epoch, act.ContentHash
+		ack.Activation = a.proof
 	}
 	a.pending = ack
 	if why != nil {
 		a.update(func(s *Status) { s.LastError = why })
+	}
+}
+
+// reportAgain makes the state as it is pending, the last error included, unless something is pending already.
+func (a *Agent) reportAgain() {
+	if a.pending == nil {
+		a.report(a.Status().LastError)
 	}
 }
 
@@ -166,6 +179,7 @@ func (a *Agent) sendAck(ctx context.Context) {
 		return
 	}
 	a.pending = nil
+	a.toldStale = ack.Freshness == "stale"
 }
 
 func servedSnapshot(v *seal.Verified) *snapshot.Snapshot {
