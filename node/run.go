@@ -82,8 +82,8 @@ func (a *Agent) poll(ctx context.Context) outcome {
 		ask.Have, ask.Generation, ask.Epoch = act.Version, act.Generation, act.Epoch
 	}
 	ask.Nonce = a.fresh.nonce(a)
-	// Nothing may wait while there is something to report, or nothing to serve.
-	if a.pending == nil && a.served != nil {
+	// Nothing may wait while there is something to report.
+	if a.pending == nil {
 		ask.Wait = a.cfg.Wait
 	}
 	answer, err := a.cfg.Source.Poll(ctx, ask)

@@ -2,21 +2,29 @@ package e2e_test
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"os"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/miekg/dns"
 )
 
-// These benchmarks load real processes with the generators that the field uses and report requests/s and, since
-// generator and server share the machine, the server's CPU microseconds per request. Run them with
-// make bench; each runs its load once, for as long as seconds says, whatever b.N is.
-const seconds = "5"
+// These benchmarks load real processes with the generators that the field uses, in turns with a peer (see
+// servePeer). Generator and server share the machine, whose speed drifts: compare the CPU microseconds of the
+// server per request, and above all their ratio to the peer's in the same round. Run them with make bench; each
+// loads both sides rounds times, whatever b.N is.
+const (
+	seconds = "2"
+	rounds  = 3
+)
 
-// BenchmarkDNS asks a node for 1,000 names by dnsperf.
+// BenchmarkDNS asks a node for 1,000 names by dnsperf; the peer is a bare handler of the DNS library.
 func BenchmarkDNS(b *testing.B) {
 	need(b, "dnsperf")
 	f := newFleet(b, "", 1)
@@ -30,12 +38,24 @@ func BenchmarkDNS(b *testing.B) {
 	f.gdn("zone", "import", "bench.test", f.file("bench.zone", file.String()))
 	f.gdn("apply", "-m", "bench")
 	f.serving(1)
-	host, port, _ := strings.Cut(f.nodes[0].dns, ":")
-	args := []string{"-s", host, "-p", port, "-T", "1", "-c", "16", "-q", "200", "-l", seconds, "-d", f.file("queries", queries.String())}
-	load(b, f.nodes[0].process, `Queries completed:\s+(\d+)`, `Queries per second:\s+([\d.]+)`, `(?m)Queries lost:\s+(\d+)`, "dnsperf", args...)
+	addr := freeAddr(b)
+	peer := startPeer(b, f, "dns", addr, func() error {
+		_, err := dns.Exchange(new(dns.Msg).SetQuestion("host1.bench.test.", dns.TypeA), addr)
+		return err
+	})
+	names := f.file("queries", queries.String())
+	ask := func(server string) generator {
+		host, port, _ := strings.Cut(server, ":")
+		return generator{
+			args: []string{"dnsperf", "-s", host, "-p", port, "-T", "1", "-c", "16", "-q", "200", "-l", seconds, "-d", names},
+			done: `Queries completed:\s+(\d+)`, rate: `Queries per second:\s+([\d.]+)`, lost: `Queries lost:\s+(\d+)`,
+		}
+	}
+	compare(b, side{f.nodes[0].process, ask(f.nodes[0].dns), false}, side{peer, ask(addr), true})
 }
 
-// BenchmarkProxy fetches a small page through a node by wrk, keep-alive,.
+// BenchmarkProxy fetches a small page through a node by wrk, keep-alive, two rules in its path; the peer is a bare
+// httputil.ReverseProxy to the same origin.
 func BenchmarkProxy(b *testing.B) {
 	need(b, "wrk")
 	f := newFleet(b, "", 1)
@@ -44,11 +64,14 @@ func BenchmarkProxy(b *testing.B) {
 		b.Fatal(err)
 	}
 	f.serving(1)
-	load(b, f.nodes[0].process, `(\d+) requests in`, `Requests/sec:\s+([\d.]+)`, `Non-2xx or 3xx responses: (\d+)`,
-		"wrk", "-t2", "-c64", "-d"+seconds+"s", "-H", "Host: www.one.test", "http://"+f.nodes[0].http+"/page?x=1")
+	addr := freeAddr(b)
+	peer := startPeer(b, f, "proxy", addr, func() error { return httpOK("http://" + addr + "/") })
+	compare(b, side{f.nodes[0].process, wrk("http://"+f.nodes[0].http+"/page?x=1", "Host: www.one.test"), false},
+		side{peer, wrk("http://"+addr+"/page?x=1", "Host: www.one.test"), true})
 }
 
-// BenchmarkPoll204 is the control plane's most frequent answer: a node that is current, authenticated.
+// BenchmarkPoll204 is the control plane's most frequent answer: a node that is current, authenticated. The peer
+// is a bare handler of net/http that answers 204.
 func BenchmarkPoll204(b *testing.B) {
 	need(b, "wrk")
 	f := newFleet(b, "", 1)
@@ -56,9 +79,16 @@ func BenchmarkPoll204(b *testing.B) {
 	f.gdn("apply", "-m", "bench")
 	f.serving(1)
 	f.nodes[0].kill()
-	load(b, f.control, `(\d+) requests in`, `Requests/sec:\s+([\d.]+)`, `Non-2xx or 3xx responses: (\d+)`,
-		"wrk", "-t2", "-c64", "-d"+seconds+"s", "-H", "Authorization: Bearer "+f.nodes[0].token,
-		"http://"+f.apiAddr+"/v1/node/config?have=1&generation=1&epoch=1")
+	addr := freeAddr(b)
+	peer := startPeer(b, f, "204", addr, func() error {
+		if err := httpOK("http://" + addr); err != nil && !strings.Contains(err.Error(), "204") {
+			return err
+		}
+		return nil
+	})
+	const path = "/v1/node/config?have=1&generation=1&epoch=1"
+	auth := "Authorization: Bearer " + f.nodes[0].token
+	compare(b, side{f.control, wrk("http://"+f.apiAddr+path, auth), false}, side{peer, wrk("http://"+addr+path, auth), true})
 }
 
 func need(b *testing.B, tool string) {
@@ -68,27 +98,65 @@ func need(b *testing.B, tool string) {
 	}
 }
 
-// load runs a generator against p and reports what it says. done, rate and lost are where its output tells
-// how many were answered, how many a second, and how many failed.
-func load(b *testing.B, p *process, done, rate, lost, name string, args ...string) {
+// generator is a command that loads a server, and where its output tells how many requests were answered, how
+// many a second, and how many failed.
+type generator struct {
+	args             []string
+	done, rate, lost string
+}
+
+func wrk(url, header string) generator {
+	return generator{
+		args: []string{"wrk", "-t2", "-c64", "-d" + seconds + "s", "-H", header, url},
+		done: `(\d+) requests in`, rate: `Requests/sec:\s+([\d.]+)`, lost: `Non-2xx or 3xx responses: (\d+)`,
+	}
+}
+
+// side is a server and what loads it.
+type side struct {
+	*process
+	generator
+	peer bool
+}
+
+// load runs the generator and returns requests/s and the server's CPU microseconds per request.
+func (s side) load(b *testing.B) (perSecond, cpu float64) {
 	b.Helper()
-	before := p.cpuMicroseconds(b)
-	out, err := exec.Command(name, args...).CombinedOutput()
-	after := p.cpuMicroseconds(b)
+	before := s.cpuMicroseconds(b)
+	out, err := exec.Command(s.args[0], s.args[1:]...).CombinedOutput()
+	after := s.cpuMicroseconds(b)
 	if err != nil {
-		b.Fatalf("%s: %v\n%s", name, err, out)
+		b.Fatalf("%s: %v\n%s", s.args[0], err, out)
 	}
-	if n, ok := find(out, lost); ok && n > 0 {
-		b.Errorf("%.0f requests failed:\n%s", n, out)
+	// What a peer loses is its own affair.
+	if n, ok := find(out, s.lost); ok && n > 0 && !s.peer {
+		b.Errorf("%s: %.0f requests failed:\n%s", s.name, n, out)
 	}
-	answered, ok := find(out, done)
+	answered, ok := find(out, s.done)
 	if !ok || answered == 0 {
-		b.Fatalf("%s tells no count:\n%s", name, out)
+		b.Fatalf("%s tells no count:\n%s", s.args[0], out)
 	}
-	perSecond, _ := find(out, rate)
+	perSecond, _ = find(out, s.rate)
+	return perSecond, (after - before) / answered
+}
+
+// compare loads both in turns and reports medians.
+func compare(b *testing.B, own, peer side) {
+	b.Helper()
+	var rates, cpus, ratios []float64
+	for range rounds {
+		rate, cpu := own.load(b)
+		_, peerCPU := peer.load(b)
+		rates, cpus, ratios = append(rates, rate), append(cpus, cpu), append(ratios, cpu/peerCPU)
+	}
 	b.ReportMetric(0, "ns/op") // of no meaning here
-	b.ReportMetric(perSecond, "requests/s")
-	b.ReportMetric((after-before)/answered, "cpu-µs/request")
+	b.ReportMetric(median(rates), "requests/s")
+	b.ReportMetric(median(cpus), "cpu-µs/request")
+	b.ReportMetric(median(ratios), "×peer-cpu")
+}
+
+func median[T cmp.Ordered](v []T) T {
+	return slices.Sorted(slices.Values(v))[len(v)/2]
 }
 
 func find(out []byte, pattern string) (float64, bool) {
