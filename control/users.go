@@ -49,7 +49,7 @@ const maxEmail = 254
 func parseEmail(s string) (string, error) {
 	refused := malformed("", fmt.Sprintf("user %q", s), "email_invalid", "this is not an email address such as you@example.com")
 	a, err := mail.ParseAddress(s)
-	if err != nil || a.Address != strings.TrimSpace(s) || len(a.Address) > maxEmail || badTitle(a.Address[:min(len(a.Address), maxTitle)]) != "" {
+	if err != nil || a.Address != strings.TrimSpace(s) || len(a.Address) > maxEmail || !printable(a.Address) {
 		return "", refused
 	}
 	return strings.ToLower(a.Address), nil

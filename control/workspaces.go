@@ -114,10 +114,15 @@ func badTitle(name string) string {
 		return "a name cannot be empty"
 	case len(name) > maxTitle:
 		return fmt.Sprintf("a name is at most %d bytes long", maxTitle)
-	case !utf8.ValidString(name) || strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }):
+	case !printable(name):
 		return "a name holds printable characters only"
 	}
 	return ""
+}
+
+// printable reports whether s is UTF-8 without control characters.
+func printable(s string) bool {
+	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) })
 }
 
 // findWorkspace reads a workspace by id or name.
