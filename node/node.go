@@ -72,8 +72,8 @@ type Status struct {
 	LastError *nodeproto.AckError
 }
 
-// New reads the state directory. It fails when the state cannot be read: starting from nothing instead
-// would forget what protects against replay.
+// New reads the state directory. State that cannot be read is rebuilt from the slots, each of which proves
+// itself; without any it is an error: starting from nothing would forget what protects against replay.
 func New(cfg Config) (*Agent, error) {
 	if cfg.Interval == 0 {
 		cfg.Interval = nodeproto.DefaultInterval
@@ -91,6 +91,11 @@ func New(cfg Config) (*Agent, error) {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	st, err := readState(cfg.Dir)
+	var damaged *damagedState
+	if errors.As(err, &damaged) {
+		cfg.Logger.Error("state is damaged; rebuilding it from the slots", "error", err)
+		st, err = rebuildState(cfg.Dir, cfg.Keys, damaged)
+	}
 	if err != nil {
 		return nil, err
 	}

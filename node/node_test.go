@@ -389,6 +389,40 @@ func TestFullDiskInstallsNothing(t *testing.T) {
 	})
 }
 
+// TestDamagedStateIsRebuilt: the slots prove what was installed, so that a damaged state file is no outage, and
+// the mark stays where it was.
+func TestDamagedStateIsRebuilt(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s, path := testSigner(1), t.TempDir()
+		run(t, path, s.trust(), &host{}, &source{answers: []answer{offers(s, s.artefact(1, 1)), offers(s, s.artefact(2, 2))}})
+		if err := os.WriteFile(filepath.Join(path, "state.json"), []byte("garbage"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		h := &host{}
+		src := &source{answers: []answer{offers(s, s.artefact(1, 1)), offers(s, s.artefact(3, 3))}}
+		run(t, path, s.trust(), h, src)
+		if !slices.Equal(h.served, []uint64{2, 3}) {
+			t.Errorf("served %v, want 2 from disk and then 3, never the replayed 1", h.served)
+		}
+	})
+}
+
+func TestRefusalIsReportedBeforeThePause(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := testSigner(1)
+		src := &source{answers: []answer{offers(s, s.artefact(2, 2)), offers(s, s.artefact(1, 1))}}
+		src.onAck = func(a nodeproto.Ack) {
+			if a.Error != nil && time.Since(src.at[1]) > 0 {
+				t.Errorf("the refusal was reported %v after it", time.Since(src.at[1]))
+			}
+		}
+		run(t, t.TempDir(), s.trust(), &host{}, src)
+		if src.lastAck(t).Error == nil {
+			t.Error("no report")
+		}
+	})
+}
+
 func TestUnreadableStateStopsTheStart(t *testing.T) {
 	path := t.TempDir()
 	if err := os.WriteFile(filepath.Join(path, "state.json"), []byte("{"), 0o600); err != nil {

@@ -48,6 +48,7 @@ func (a *Agent) Run(ctx context.Context) error {
 		if stale != a.toldStale {
 			a.reportAgain()
 		}
+		a.sendAck(ctx) // now, not after the pause
 		if pause == 0 {
 			continue
 		}

@@ -2,10 +2,12 @@ package node
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
+	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -62,13 +64,67 @@ func readState(d *durable.Dir) (state, error) {
 	}
 	var s state
 	if err := json.Unmarshal(raw, &s, json.RejectUnknownMembers(true)); err != nil {
-		return state{}, fmt.Errorf("node state %s/%s cannot be read: %w; a new directory starts from nothing", d.Path(), stateFile, err)
+		var format struct {
+			Format int `json:"format"`
+		}
+		if json.Unmarshal(raw, &format) == nil && format.Format > stateFormat {
+			return state{}, fmt.Errorf("node state has format %d, this build reads %d; run the newer build", format.Format, stateFormat)
+		}
+		return state{}, &damagedState{fmt.Errorf("node state %s/%s cannot be read: %w", d.Path(), stateFile, err)}
 	}
 	if s.Format != stateFormat {
 		return state{}, fmt.Errorf("node state has format %d, this build reads %d; run the newer build", s.Format, stateFormat)
 	}
 	if s.Marks == nil {
 		s.Marks = seal.Marks{}
+	}
+	return s, nil
+}
+
+// damagedState means that the state file is there and makes no sense.
+type damagedState struct{ err error }
+
+func (e *damagedState) Error() string { return e.err.Error() }
+func (e *damagedState) Unwrap() error { return e.err }
+
+// rebuildState makes the state that the slots prove. The newest slot is the one that raised the mark, so the
+// mark is where it was, unless that slot is damaged too; which slots crashed at load is forgotten.
+func rebuildState(d *durable.Dir, keys seal.TrustedKeys, damaged *damagedState) (state, error) {
+	names, err := d.Names()
+	if err != nil {
+		return state{}, err
+	}
+	type slot struct {
+		name string
+		act  seal.Activation
+	}
+	var slots []slot
+	s := state{Format: stateFormat, Marks: seal.Marks{}}
+	for _, name := range names {
+		if !strings.HasPrefix(name, slotPrefix) {
+			continue
+		}
+		art, err := readSlot(d, name)
+		if err != nil {
+			continue
+		}
+		act, key, err := seal.VerifyActivation(art.Activation, keys)
+		if err != nil {
+			continue
+		}
+		s.Marks.Raise(key, act)
+		slots = append(slots, slot{name, act})
+	}
+	if len(slots) == 0 {
+		return state{}, fmt.Errorf("%w, and no slot beside it proves what was installed; "+
+			"give the node an empty directory to start from nothing", damaged)
+	}
+	slices.SortFunc(slots, func(a, b slot) int {
+		return cmp.Or(cmp.Compare(b.act.Epoch, a.act.Epoch), cmp.Compare(b.act.Generation, a.act.Generation))
+	})
+	s.Current = slots[0].name
+	if len(slots) > 1 {
+		s.Previous = slots[1].name
 	}
 	return s, nil
 }

@@ -91,6 +91,7 @@ type source struct {
 	at      []time.Time
 	acks    []nodeproto.Ack
 	ackErr  error
+	onAck   func(nodeproto.Ack)
 	// interval between polls, default one second: for tests inside a bubble of virtual time.
 	interval time.Duration
 }
@@ -111,6 +112,9 @@ func (s *source) Ack(_ context.Context, a nodeproto.Ack) error {
 		return s.ackErr
 	}
 	s.acks = append(s.acks, a)
+	if s.onAck != nil {
+		s.onAck(a)
+	}
 	return nil
 }
 
