@@ -93,6 +93,8 @@ func startFleet(ctx context.Context, dir *durable.Dir, f devFlags, log io.Writer
 			ServiceAddresses: []netip.Addr{netip.MustParseAddr("127.0.0.1")},
 			AllowedOrigins:   loopback,
 			RateLimitExempt:  loopback,
+			NSID:             name,
+			VersionClients:   loopback,
 			Interval:         devInterval,
 			Logger:           logger.With("part", name),
 		})

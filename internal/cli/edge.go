@@ -1,8 +1,11 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -25,7 +28,9 @@ func (a *app) edgeCommand() *cobra.Command {
   GUARDYN_ADMIN_LISTEN         address of /healthz, /readyz and /metrics (default 127.0.0.1:9090)
   GUARDYN_EDGE_ADDRESSES       addresses that proxied names answer with, comma-separated
   GUARDYN_ALLOWED_ORIGINS      ranges that origins may have although they are private (default: none)
-  GUARDYN_RATE_LIMIT_EXEMPT    ranges of resolvers that DNS response-rate limiting passes over (default: none)`,
+  GUARDYN_RATE_LIMIT_EXEMPT    ranges of resolvers that DNS response-rate limiting passes over (default: none)
+  GUARDYN_DNS_NSID             what tells this node apart to DNS clients that ask (RFC 5001; default: nothing)
+  GUARDYN_DNS_VERSION_CLIENTS  ranges of clients that may ask CHAOS TXT version.guardyn. (default: none)`,
 		Args: args(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := a.edgeConfig()
@@ -49,32 +54,41 @@ func (a *app) edgeConfig() (host.EdgeConfig, error) {
 		DNSAddr:   a.setting("", envDNSListen, ":53"),
 		HTTPAddr:  a.setting("", envHTTPListen, ":80"),
 		AdminAddr: a.setting("", envAdminListen, "127.0.0.1:9090"),
+		NSID:      a.Getenv(envNSID),
 		Logger:    a.logger(),
 	}
+	// Everything that is wrong, together.
+	var errs []error
+	note := func(err error) {
+		if err != nil {
+			errs = append(errs, err)
+		}
+	}
 	var err error
-	if cfg.Token, err = a.nodeToken(); err != nil {
-		return cfg, err
-	}
-	keys := a.Getenv(envPublicKeys)
-	if keys == "" {
-		return cfg, hint(fmt.Errorf("%s is not set", envPublicKeys),
-			"gdn keys show prints the control plane's; there is no mode in which an unsigned snapshot is accepted")
-	}
-	if cfg.PublicKeys, err = seal.ParseTrustedKeys(keys); err != nil {
-		return cfg, fmt.Errorf("%s: %w", envPublicKeys, err)
+	cfg.Token, err = a.nodeToken()
+	note(err)
+	if keys := a.Getenv(envPublicKeys); keys == "" {
+		note(hint(fmt.Errorf("%s is not set", envPublicKeys),
+			"gdn keys show prints the control plane's; there is no mode in which an unsigned snapshot is accepted"))
+	} else if cfg.PublicKeys, err = seal.ParseTrustedKeys(keys); err != nil {
+		note(fmt.Errorf("%s: %w", envPublicKeys, err))
 	}
 	for i, text := range splitList(a.Getenv(envEdgeAddresses)) {
 		addr, err := netip.ParseAddr(text)
 		if err != nil || addr.Zone() != "" {
-			return cfg, fmt.Errorf("%s: entry %d: %q is not an address", envEdgeAddresses, i+1, text)
+			note(fmt.Errorf("%s: entry %d: %q is not an address", envEdgeAddresses, i+1, text))
+			continue
 		}
 		cfg.ServiceAddresses = append(cfg.ServiceAddresses, addr)
 	}
-	if cfg.AllowedOrigins, err = a.prefixes(envAllowedOrigins); err != nil {
-		return cfg, err
+	for name, to := range map[string]*[]netip.Prefix{
+		envAllowedOrigins: &cfg.AllowedOrigins, envRateExempt: &cfg.RateLimitExempt, envVersionClients: &cfg.VersionClients,
+	} {
+		*to, err = a.prefixes(name)
+		note(err)
 	}
-	cfg.RateLimitExempt, err = a.prefixes(envRateExempt)
-	return cfg, err
+	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
+	return cfg, errors.Join(errs...)
 }
 
 func (a *app) nodeToken() (string, error) {

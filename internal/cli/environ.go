@@ -26,6 +26,8 @@ const (
 	envEdgeAddresses  = "GUARDYN_EDGE_ADDRESSES"
 	envAllowedOrigins = "GUARDYN_ALLOWED_ORIGINS"
 	envRateExempt     = "GUARDYN_RATE_LIMIT_EXEMPT"
+	envNSID           = "GUARDYN_DNS_NSID"
+	envVersionClients = "GUARDYN_DNS_VERSION_CLIENTS"
 )
 
 // knownEnviron is every variable with the prefix GUARDYN_ that may be set: what gdn reads, and what gdn
@@ -34,6 +36,7 @@ func knownEnviron() []string {
 	known := []string{
 		envAPIURL, envToken, envNodeToken, envSigningKey, envPublicKeys, envDatabaseURL, envListen, envTLSCert, envTLSKey,
 		envStateDir, envDNSListen, envHTTPListen, envAdminListen, envEdgeAddresses, envAllowedOrigins, envRateExempt,
+		envNSID, envVersionClients,
 		"GUARDYN_DEMO_ORIGIN",
 	}
 	for _, node := range []string{"GUARDYN_NODE1_", "GUARDYN_NODE2_"} {

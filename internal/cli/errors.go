@@ -102,6 +102,9 @@ func (a *app) explain(err error) (message, next string) {
 	if message, next := explainAPI(err); message != "" || next != "" {
 		return message, next
 	}
+	if errors.As(err, &op) && op.Op == "listen" {
+		return "", "another process has this address, or this machine does not: choose another"
+	}
 	if errors.As(err, &network) || errors.As(err, &op) {
 		return "", "is the control plane running there? Start one with gdn serve (or gdn dev), or set GUARDYN_API_URL"
 	}

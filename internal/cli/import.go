@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/guardyn-edge/guardyn/api"
+	"github.com/guardyn-edge/guardyn/zone"
 )
 
 // maxZoneFile is the largest zone file in bytes that is sent; the API takes no larger one.
@@ -39,26 +41,34 @@ them are printed as FILE:LINE: message.`,
 				return err
 			}
 			defer file.Close()
-			if create && !o.DryRun {
-				if err := createMissing(cmd, c, args[0]); err != nil {
+			var source io.Reader = file
+			if create {
+				missing, err := isMissing(cmd, c, args[0])
+				if err != nil {
 					return err
 				}
+				if missing {
+					// A file with bad lines must not leave an empty zone behind: it is read here first.
+					whole, parsed, err := readWhole(file, name, args[0])
+					if err != nil {
+						return err
+					}
+					if o.DryRun {
+						return a.printImport(args[0], &api.ImportResult{Added: len(parsed.Records)}, true)
+					}
+					if _, err := c.CreateZone(cmd.Context(), api.NewZone{Name: args[0]}); err != nil {
+						return err
+					}
+					source = bytes.NewReader(whole)
+				}
 			}
-			progress := a.newProgress(file, name, size)
+			progress := a.newProgress(source, name, size)
 			result, err := c.ImportZone(cmd.Context(), args[0], progress, o)
 			progress.done()
 			if err != nil {
 				return importError(name, err)
 			}
-			if a.json {
-				return a.printJSON(result)
-			}
-			a.printf("%s: %d added, %d updated, %d removed, %d unchanged\n",
-				args[0], result.Added, result.Updated, result.Removed, result.Unchanged)
-			if o.DryRun {
-				a.notef("dry run: nothing was changed\n")
-			}
-			return nil
+			return a.printImport(args[0], result, o.DryRun)
 		},
 	})
 	flags := cmd.Flags()
@@ -68,13 +78,49 @@ them are printed as FILE:LINE: message.`,
 	return cmd
 }
 
-func createMissing(cmd *cobra.Command, c *api.Client, name string) error {
+func (a *app) printImport(name string, r *api.ImportResult, dryRun bool) error {
+	if a.json {
+		return a.printJSON(r)
+	}
+	a.printf("%s: %d added, %d updated, %d removed, %d unchanged\n", name, r.Added, r.Updated, r.Removed, r.Unchanged)
+	if dryRun {
+		a.notef("dry run: nothing was changed\n")
+	}
+	return nil
+}
+
+func isMissing(cmd *cobra.Command, c *api.Client, name string) (bool, error) {
 	_, err := c.Zone(cmd.Context(), name)
 	var problem *api.Error
 	if errors.As(err, &problem) && problem.Status == http.StatusNotFound {
-		_, err = c.CreateZone(cmd.Context(), api.NewZone{Name: name})
+		return true, nil
 	}
-	return err
+	return false, err
+}
+
+// readWhole reads a file of a zone that does not exist yet, and refuses it as the control plane would.
+func readWhole(file io.Reader, name, zoneName string) ([]byte, *zone.ZoneFile, error) {
+	apex, err := zone.ParseName(zoneName)
+	if err != nil {
+		return nil, nil, err
+	}
+	whole, err := io.ReadAll(io.LimitReader(file, maxZoneFile+1))
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", name, err)
+	}
+	if len(whole) > maxZoneFile {
+		return nil, nil, fmt.Errorf("%s: larger than %d MiB, the most that is read", name, maxZoneFile>>20)
+	}
+	parsed, err := zone.ReadZoneFile(bytes.NewReader(whole), apex)
+	var bad zone.LineErrors
+	if errors.As(err, &bad) {
+		lines := make([]string, len(bad))
+		for i, l := range bad {
+			lines[i] = fmt.Sprintf("%s:%d: %s", name, l.Line, l.Message)
+		}
+		return nil, nil, badLines(name, lines)
+	}
+	return whole, parsed, err
 }
 
 // openZoneFile opens a zone file; "-" is standard input, of unknown size (-1).
@@ -119,6 +165,10 @@ func importError(name string, err error) error {
 	if len(lines) == 0 {
 		return err
 	}
+	return badLines(name, lines)
+}
+
+func badLines(name string, lines []string) error {
 	return &lineErrors{
 		summary: fmt.Sprintf("%s: %s; nothing was imported", name, count(len(lines), "bad line")),
 		lines:   lines,

@@ -189,6 +189,7 @@ func (n *edgeNode) start() {
 		"GUARDYN_DNS_LISTEN=" + n.dns, "GUARDYN_HTTP_LISTEN=" + n.http, "GUARDYN_ADMIN_LISTEN=" + n.admin,
 		"GUARDYN_EDGE_ADDRESSES=192.0.2.53,2001:db8::53", "GUARDYN_ALLOWED_ORIGINS=127.0.0.0/8",
 		"GUARDYN_RATE_LIMIT_EXEMPT=127.0.0.0/8",
+		"GUARDYN_DNS_NSID=" + n.name, "GUARDYN_DNS_VERSION_CLIENTS=127.0.0.0/8",
 	}, "edge")
 	n.f.await(n.name+" alive", func() error { return httpOK("http://" + n.admin + "/healthz") })
 }

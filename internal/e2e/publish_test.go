@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"context"
+	"encoding/hex"
 	"fmt"
 	"io"
 	"net"
@@ -249,6 +250,29 @@ func TestControlPlaneAway(t *testing.T) {
 	f.answers("2")
 	if out := f.gdn("node", "list"); !strings.Contains(out, "edge-1") || !strings.Contains(out, "edge-2") {
 		t.Errorf("node list:\n%s", out)
+	}
+}
+
+// TestNodeTellsItself asks a node by DNS which one it is and what it serves.
+func TestNodeTellsItself(t *testing.T) {
+	f := newFleet(t, "", 1)
+	f.gdn("zone", "create", "one.test")
+	f.gdn("apply", "-m", "first")
+	f.serving(1)
+	q := new(dns.Msg)
+	q.SetQuestion("version.guardyn.", dns.TypeTXT)
+	q.Question[0].Qclass = dns.ClassCHAOS
+	q.SetEdns0(1232, false)
+	q.IsEdns0().Option = append(q.IsEdns0().Option, &dns.EDNS0_NSID{Code: dns.EDNS0NSID})
+	in, err := dns.Exchange(q, f.nodes[0].dns)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(in.Answer) != 1 || !strings.Contains(in.Answer[0].String(), "version=1") {
+		t.Errorf("version: %s", in)
+	}
+	if opt := in.IsEdns0(); opt == nil || len(opt.Option) != 1 || opt.Option[0].String() != hex.EncodeToString([]byte("edge-1")) {
+		t.Errorf("NSID: %s", in)
 	}
 }
 

@@ -72,7 +72,8 @@ func (e *Edge) start(ctx context.Context) (err error) {
 		return err
 	}
 	e.dns, err = dns.NewServer(dns.Config{
-		Live: &e.live, Addr: e.cfg.DNSAddr, RateLimitExempt: e.cfg.RateLimitExempt, Logger: e.cfg.Logger, Now: e.cfg.Now,
+		Live: &e.live, Addr: e.cfg.DNSAddr, NSID: e.cfg.NSID, AllowVersion: e.cfg.VersionClients,
+		RateLimitExempt: e.cfg.RateLimitExempt, Logger: e.cfg.Logger, Now: e.cfg.Now,
 	})
 	if err != nil {
 		return err

@@ -41,6 +41,11 @@ type EdgeConfig struct {
 	AllowedOrigins []netip.Prefix
 	// RateLimitExempt (GUARDYN_RATE_LIMIT_EXEMPT) are clients that DNS response-rate limiting passes over.
 	RateLimitExempt []netip.Prefix
+	// NSID (GUARDYN_DNS_NSID) is what tells this node apart in DNS answers to clients that ask (RFC 5001), at most
+	// 128 bytes; empty tells nothing. VersionClients (GUARDYN_DNS_VERSION_CLIENTS) are who may ask CHAOS TXT
+	// version.guardyn. for the version that is served.
+	NSID           string
+	VersionClients []netip.Prefix
 	// Interval between polls, default nodeproto.DefaultInterval; Wait of a long poll, default
 	// DefaultPollWait, negative for none.
 	Interval, Wait time.Duration
