@@ -57,8 +57,8 @@ func (db *DB) copyTo(ctx context.Context, rawURL, path string) error {
 	if _, ok := db.dialect.(postgresDialect); ok {
 		return dumpPostgres(ctx, rawURL, path)
 	}
-	// The reading connections may not write anything; this one's reading does not hold up its own writes
-	// alone, it stops nobody else's.
+	// On the writer, since the reading connections may write to no file at all. It reads only (WAL): no other
+	// process waits for it.
 	if _, err := db.writer.ExecContext(ctx, `VACUUM INTO ?1`, path); err != nil {
 		return fmt.Errorf("copy the database: %w", err)
 	}

@@ -65,7 +65,7 @@ type app struct {
 
 func (a *app) root() *cobra.Command {
 	root := group("gdn", "Configuration plane of an edge fleet, and the fleet's node",
-		a.serveCommand(), a.edgeCommand(), a.devCommand(), a.migrateCommand(), a.keysCommand(),
+		a.serveCommand(), a.edgeCommand(), a.devCommand(), a.migrateCommand(), a.backupCommand(), a.restoreCommand(), a.keysCommand(),
 		a.zoneCommand(), a.recordCommand(), a.rulesCommand(), a.listCommand(), a.poolCommand(),
 		a.balancerCommand(), a.cacheCommand(), a.tlsCommand(), a.functionCommand(), a.settingsCommand(),
 		a.exportAllCommand(), a.syncCommand(),
