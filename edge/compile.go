@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/gaissmai/bart"
+
 	"github.com/guardyn-edge/guardyn/edge/pool"
 	"github.com/guardyn-edge/guardyn/edge/rrset"
 	"github.com/guardyn-edge/guardyn/edge/rules"
@@ -161,5 +163,24 @@ func compileZone(c *rrset.Compiler, old *Zone, z *zone.Zone, programs *rules.Pro
 			return nil, err
 		}
 	}
+	if out.TrustedProxies, err = compilePrefixes(z.Settings.TrustedProxies); err != nil {
+		return nil, fmt.Errorf("trusted_proxies: %w", err)
+	}
 	return out, nil
+}
+
+// compilePrefixes returns a table of prefixes, nil for none.
+func compilePrefixes(items []string) (*bart.Lite, error) {
+	if len(items) == 0 {
+		return nil, nil
+	}
+	t := new(bart.Lite)
+	for _, s := range items {
+		p, err := zone.ParsePrefix(s)
+		if err != nil {
+			return nil, err
+		}
+		t.Insert(p)
+	}
+	return t, nil
 }

@@ -314,3 +314,29 @@ func TestCompileErrors(t *testing.T) {
 		}
 	}
 }
+
+func TestTrustedProxiesAreCompiledWithTheZone(t *testing.T) {
+	with, without := newZone(t, 1, "a.example"), newZone(t, 2, "b.example")
+	with.Settings.TrustedProxies = []string{"198.51.100.0/24", "2001:db8::1", "::ffff:192.0.2.0/120"}
+	if err := with.Normalize(); err != nil {
+		t.Fatal(err)
+	}
+	s := build(t, 1, with, without)
+	v := compile(t, nil, s, 1)
+	if z := v.ZoneFor("b.example"); z.TrustedProxies != nil {
+		t.Error("a zone that trusts nobody has a table")
+	}
+	z := v.ZoneFor("a.example")
+	for address, want := range map[string]bool{
+		"198.51.100.255": true, "198.51.101.0": false, "2001:db8::1": true, "2001:db8::2": false,
+		"192.0.2.7": true, "::ffff:192.0.2.7": false, // addresses come unmapped
+	} {
+		if got := z.TrustedProxies.Contains(netip.MustParseAddr(address)); got != want {
+			t.Errorf("%s: trusted is %v, want %v", address, got, want)
+		}
+	}
+	changed := newZone(t, 2, "b.example", "@ A 192.0.2.1")
+	if next := compile(t, v, build(t, 2, with, changed), 2); next.ZoneFor("a.example").TrustedProxies != z.TrustedProxies {
+		t.Error("an unchanged zone was compiled again")
+	}
+}

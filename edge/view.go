@@ -5,6 +5,8 @@ package edge
 import (
 	"sync/atomic"
 
+	"github.com/gaissmai/bart"
+
 	"github.com/guardyn-edge/guardyn/edge/pool"
 	"github.com/guardyn-edge/guardyn/edge/rrset"
 	"github.com/guardyn-edge/guardyn/edge/rules"
@@ -80,6 +82,8 @@ type Zone struct {
 	Rules *rules.Set
 	// Pools is nil when the zone has no pools.
 	Pools *pool.Set
+	// TrustedProxies holds the prefixes of the setting trusted_proxies; nil when there are none.
+	TrustedProxies *bart.Lite
 
 	apex string // wire format
 }

@@ -94,7 +94,7 @@ func (x *exchange) receive() {
 	if r.TLS != nil {
 		x.scheme = "https"
 	}
-	client := x.believe(z.Settings.TrustedProxies)
+	client := x.believe()
 	cleanRequestHeader(r)
 	x.rule.Method, x.rule.Scheme, x.rule.Header = r.Method, x.scheme, r.Header
 	x.rule.Client, x.rule.Zone = client, z.Name.String()

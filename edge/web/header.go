@@ -8,8 +8,6 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-
-	"github.com/guardyn-edge/guardyn/zone"
 )
 
 // Names that belong to the node, by their prefix in lower case.
@@ -36,9 +34,10 @@ const maxChain = 32
 // believe returns the client's address: the peer's, or, when the peer is a trusted proxy, the nearest address in
 // X-Forwarded-For that is not one. It keeps what it believed as the chain to send on, and the scheme that a
 // trusted peer told.
-func (x *exchange) believe(trusted []string) netip.Addr {
+func (x *exchange) believe() netip.Addr {
 	x.chain = append(x.chain, x.peer)
-	if len(trusted) == 0 || !within(x.peer, trusted) {
+	trusted := x.zone.TrustedProxies
+	if trusted == nil || !trusted.Contains(x.peer) {
 		return x.peer
 	}
 	if p := x.r.Header.Get("X-Forwarded-Proto"); p == "http" || p == "https" {
@@ -53,7 +52,7 @@ func (x *exchange) believe(trusted []string) netip.Addr {
 		}
 		x.chain = append(x.chain, a)
 		client = a
-		if !within(a, trusted) {
+		if !trusted.Contains(a) {
 			break
 		}
 	}
@@ -71,15 +70,6 @@ func forwardedAddr(s string) (netip.Addr, bool) {
 		a = p.Addr()
 	}
 	return a.Unmap().WithZone(""), true
-}
-
-func within(a netip.Addr, prefixes []string) bool {
-	for _, s := range prefixes {
-		if p, err := zone.ParsePrefix(s); err == nil && p.Contains(a) {
-			return true
-		}
-	}
-	return false
 }
 
 // cleanRequestHeader takes from r what rules and the origin must not see: hop-by-hop fields and whatever
