@@ -19,9 +19,9 @@ type exchange struct {
 	rec    recorder // what w points to
 	r      *http.Request
 
-	peer   netip.Addr   // who connected
-	chain  []netip.Addr // who the request came through, nearest first
-	scheme string
+	peer   netip.Addr    // who connected
+	chain  []netip.Addr  // who the request came through, nearest first
+	scheme string        // of the connection, or what a trusted peer told
 	rule   rules.Request // what rules see; its path and query are what is forwarded
 
 	skipped map[zone.Phase]bool

@@ -47,6 +47,19 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		x.fail(http.StatusBadRequest, errTarget.Error())
 		return
 	}
+	x.scheme = "http"
+	if r.TLS != nil {
+		x.scheme = "https"
+	}
+	switch r.URL.Scheme {
+	case "", x.scheme:
+	case "http", "https":
+		x.fail(http.StatusMisdirectedRequest, "The scheme of the request target is not that of this connection.")
+		return
+	default:
+		x.fail(http.StatusBadRequest, "The scheme of the request target is not served.")
+		return
+	}
 	host, err := NormalizeHost(r.Host)
 	if err != nil {
 		x.fail(http.StatusBadRequest, err.Error())
@@ -89,10 +102,6 @@ func (x *exchange) receive() {
 	r, z := x.r, x.zone.Config
 	if a, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
 		x.peer = a.Addr().Unmap().WithZone("")
-	}
-	x.scheme = "http"
-	if r.TLS != nil {
-		x.scheme = "https"
 	}
 	client := x.believe()
 	cleanRequestHeader(r)

@@ -198,6 +198,16 @@ func TestHostOfAbsoluteForm(t *testing.T) {
 		{"http://www.example.com/x", "", 421},
 		{"http://u@www.example.com/x", "www.example.com", 421},
 		{"http:///x", "www.example.com", 200}, // an empty authority is none: Host decides
+		{"HTTP://www.example.com/x", "www.example.com", 200},
+		{"https://www.example.com/x", "www.example.com", 421},
+		{"HTTPS://www.example.com:443/x", "www.example.com", 421},
+		{"https:///x", "www.example.com", 421},
+		{"ftp://www.example.com/x", "www.example.com", 400},
+		{"ws://www.example.com/x", "www.example.com", 400},
+		{"ftp:/x", "www.example.com", 400},
+		{"http:/x", "www.example.com", 400},
+		{"http:x", "www.example.com", 400},
+		{"ftp:x", "www.example.com", 400},
 	} {
 		t.Run(tc.target+" "+tc.host, func(t *testing.T) {
 			plain := "GET /plain HTTP/1.1\r\nHost: www.example.com\r\n"
