@@ -103,8 +103,8 @@ func (x *exchange) receive() {
 	if a, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
 		x.peer = a.Addr().Unmap().WithZone("")
 	}
-	client := x.believe()
-	cleanRequestHeader(r)
+	client, trustedPeer := x.believe()
+	cleanRequestHeader(r, trustedPeer)
 	x.rule.Method, x.rule.Scheme, x.rule.Header = r.Method, x.scheme, r.Header
 	x.rule.Client, x.rule.Zone = client, z.Name.String()
 	switch {

@@ -32,18 +32,18 @@ const loopToken = "guardyn"
 const maxChain = 32
 
 // believe returns the client's address: the peer's, or, when the peer is a trusted proxy, the nearest address in
-// X-Forwarded-For that is not one. It keeps what it believed as the chain to send on, and the scheme that a
+// X-Forwarded-For that is not one; and whether the peer is one. It keeps what it believed as the chain to send on, and the scheme that a
 // trusted peer told.
-func (x *exchange) believe() netip.Addr {
+func (x *exchange) believe() (client netip.Addr, trustedPeer bool) {
 	x.chain = append(x.chain, x.peer)
 	trusted := x.zone.TrustedProxies
 	if trusted == nil || !trusted.Contains(x.peer) {
-		return x.peer
+		return x.peer, false
 	}
 	if p := x.r.Header.Get("X-Forwarded-Proto"); p == "http" || p == "https" {
 		x.scheme = p
 	}
-	client := x.peer
+	client = x.peer
 	listed := strings.Split(strings.Join(x.r.Header["X-Forwarded-For"], ","), ",")
 	for i := len(listed) - 1; i >= 0 && len(x.chain) < maxChain; i-- {
 		a, ok := forwardedAddr(strings.TrimSpace(listed[i]))
@@ -56,7 +56,7 @@ func (x *exchange) believe() netip.Addr {
 			break
 		}
 	}
-	return client
+	return client, true
 }
 
 // forwardedAddr reads one entry of X-Forwarded-For: an address, in some proxies' hands with a port.
@@ -74,9 +74,10 @@ func forwardedAddr(s string) (netip.Addr, bool) {
 
 // cleanRequestHeader takes from r what rules and the origin must not see: hop-by-hop fields and whatever
 // Connection lists (RFC 9110 §7.6.1), fields that are the node's to set, and names that a server which
-// turns names into variables (RFC 3875 §4.1.18) takes for those. A WebSocket handshake (RFC 6455 §4.1), the
-// only upgrade that passes, is left in its one form.
-func cleanRequestHeader(r *http.Request) {
+// turns names into variables (RFC 3875 §4.1.18) takes for those. A client's address under other names passes only
+// from a trusted peer. A WebSocket handshake (RFC 6455 §4.1), the only upgrade that passes, is left in its
+// one form.
+func cleanRequestHeader(r *http.Request, trustedPeer bool) {
 	h := r.Header
 	connection := h["Connection"]
 	upgrade := r.Method == http.MethodGet && r.ProtoAtLeast(1, 1) && r.ContentLength == 0 &&
@@ -93,7 +94,7 @@ func cleanRequestHeader(r *http.Request) {
 		delete(h, name)
 	}
 	for name := range h {
-		if reserved(name) {
+		if reserved(name) || !trustedPeer && addressClaim(name) {
 			delete(h, name)
 		}
 	}
@@ -114,6 +115,9 @@ var hopByHop = [...]string{
 func reserved(name string) bool {
 	switch name[0] {
 	case 'X', 'x', 'F', 'f':
+	case 'P', 'p':
+		// Such a server takes it for the address of a proxy to use: the variable HTTP_PROXY.
+		return strings.EqualFold(name, "Proxy")
 	default:
 		// Only an alias of a field that frames the message or names its host is of interest.
 		return strings.ContainsFunc(name, aliasing) && framing(dashed(name))
@@ -121,6 +125,23 @@ func reserved(name string) bool {
 	folded := dashed(name)
 	return strings.HasPrefix(folded, nodePrefix) || strings.HasPrefix(folded, forwardedPrefix) ||
 		folded == "forwarded" || folded == "x-forwarded" || folded == "x-real-ip"
+}
+
+// addressClaim reports whether name, or what a server may read it as, is one under which other networks tell
+// an origin who the client is. name is canonical.
+func addressClaim(name string) bool {
+	if strings.ContainsFunc(name, aliasing) {
+		name = http.CanonicalHeaderKey(dashed(name))
+	}
+	switch name {
+	case "Ali-Cdn-Real-Ip", "Cdn-Src-Ip", "Cf-Connecting-Ip", "Cf-Connecting-Ipv6", "Cf-Pseudo-Ipv4", "Client-Ip",
+		"Fastly-Client-Ip", "Fly-Client-Ip", "Incap-Client-Ip", "Proxy-Client-Ip", "Remote-Addr", "True-Client-Ip",
+		"Wl-Proxy-Client-Ip", "X-Appengine-User-Ip", "X-Azure-Clientip", "X-Azure-Socketip", "X-Client-Ip",
+		"X-Cluster-Client-Ip", "X-Envoy-External-Address", "X-Original-Forwarded-For", "X-Originating-Ip",
+		"X-Proxyuser-Ip", "X-Remote-Addr", "X-Remote-Ip":
+		return true
+	}
+	return false
 }
 
 func framing(folded string) bool {

@@ -47,6 +47,12 @@ func TestRequestHeader(t *testing.T) {
 			"X-Forwarded-For: 203.0.113.1", "X-Forwarded-Proto: https", "X-Forwarded-Host: evil.example", "X-Forwarded-Port: 443",
 			"X-Forwarded-Server: evil", "Forwarded: for=203.0.113.1", "X-Real-IP: 203.0.113.1", "X-Forwarded: 1",
 		}, nil},
+		{"the address of a proxy to use", []string{"Proxy: http://evil.example:8080", "PROXY: b", "Proxy-Status: x"}, map[string]string{"Proxy-Status": "x"}},
+		{"the client's address under other names", []string{
+			"True-Client-IP: 203.0.113.1", "CF-Connecting-IP: 203.0.113.1", "Fastly-Client-IP: 203.0.113.1", "X-Client-IP: 203.0.113.1",
+			"X-Cluster-Client-IP: 203.0.113.1", "client-ip: 203.0.113.1", "X-Original-Forwarded-For: 203.0.113.1", "X-Azure-ClientIP: 203.0.113.1",
+			"Remote_Addr: 203.0.113.1", "True_Client_IP: 203.0.113.1", "cf_connecting-ip: 203.0.113.1", "X.Client.IP: 203.0.113.1", "CF-Ray: 1",
+		}, map[string]string{"Cf-Ray": "1"}},
 		{"an upgrade that is not WebSocket", []string{"Connection: Upgrade", "Upgrade: h2c"}, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -113,6 +119,30 @@ func TestTrustedProxies(t *testing.T) {
 				t.Errorf("the origin got Forwarded: %s", got.Get("Forwarded"))
 			}
 		})
+	}
+}
+
+func TestTrustedPeerTellsTheClientUnderOtherNames(t *testing.T) {
+	o := startOrigin(t)
+	n := startNode(t)
+	n.publish(site(o.address(), func(z *zone.Zone) { z.Settings.TrustedProxies = []string{"127.0.0.1"} }))
+	n.get("/", "True-Client-IP: 203.0.113.1", "Cf-Connecting-IP: 203.0.113.2", "Proxy: http://evil.example")
+	got := o.take()[0].header
+	if got.Get("True-Client-Ip") != "203.0.113.1" || got.Get("Cf-Connecting-Ip") != "203.0.113.2" {
+		t.Errorf("what a trusted peer told is gone: %v", got)
+	}
+	if _, ok := got["Proxy"]; ok {
+		t.Errorf("Proxy passes: %v", got)
+	}
+}
+
+func TestRuleSetsTheClientsAddressUnderAnotherName(t *testing.T) {
+	o := startOrigin(t)
+	n := startNode(t)
+	n.publish(site(o.address(), rule(zone.PhaseTransformRequest, `true`, zone.ActionSetHeader, zone.Parameters{Name: "X-Client-IP", Value: "192.0.2.9"})))
+	n.get("/", "X-Client-IP: 203.0.113.1")
+	if got := o.take()[0].header["X-Client-Ip"]; len(got) != 1 || got[0] != "192.0.2.9" {
+		t.Errorf("the origin got %v", got)
 	}
 }
 
