@@ -157,6 +157,7 @@ func (x *exchange) forward() {
 	}
 	ctx := context.WithValue(x.r.Context(), exchangeKey{}, x)
 	x.server.proxy.ServeHTTP(x.w, x.r.WithContext(ctx))
+	cleanTrailer(x.w.Header(), http.TrailerPrefix)
 }
 
 // originFailed answers for an origin that did not.

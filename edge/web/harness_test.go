@@ -147,6 +147,36 @@ func startOrigin(t testing.TB, answer ...http.HandlerFunc) *origin {
 	return o
 }
 
+// rawOrigin reads the head of one request on each connection, writes answer as it is and closes. It returns its
+// address.
+func rawOrigin(t testing.TB, answer string) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var conns sync.WaitGroup
+	conns.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			conns.Go(func() {
+				defer c.Close()
+				if _, err := http.ReadRequest(bufio.NewReader(c)); err == nil {
+					io.WriteString(c, answer)
+				}
+			})
+		}
+	})
+	t.Cleanup(func() {
+		l.Close()
+		conns.Wait()
+	})
+	return l.Addr().String()
+}
+
 func (o *origin) address() string { return o.Listener.Addr().String() }
 
 // take returns what was got since the last take.

@@ -75,7 +75,7 @@ func forwardedAddr(s string) (netip.Addr, bool) {
 // cleanRequestHeader takes from r what rules and the origin must not see: hop-by-hop fields and whatever
 // Connection lists (RFC 9110 §7.6.1), fields that are the node's to set, and names that a server which
 // turns names into variables (RFC 3875 §4.1.18) takes for those. A client's address under other names passes only
-// from a trusted peer. A WebSocket handshake (RFC 6455 §4.1), the only upgrade that passes, is left in its
+// from a trusted peer; trailers, and the announcement of them, end here. A WebSocket handshake (RFC 6455 §4.1), the only upgrade that passes, is left in its
 // one form.
 func cleanRequestHeader(r *http.Request, trustedPeer bool) {
 	h := r.Header
@@ -93,6 +93,7 @@ func cleanRequestHeader(r *http.Request, trustedPeer bool) {
 	for _, name := range hopByHop {
 		delete(h, name)
 	}
+	r.Trailer = nil
 	for name := range h {
 		if reserved(name) || !trustedPeer && addressClaim(name) {
 			delete(h, name)
@@ -237,10 +238,22 @@ func loops(h http.Header) int {
 	return n
 }
 
+// cleanTrailer takes from a response what must not be said after its body: fields that frame a message or are
+// the node's. h holds trailers under their names behind prefix: the announced ones under none, the others,
+// among the header's fields, under [http.TrailerPrefix].
+func cleanTrailer(h http.Header, prefix string) {
+	for key := range h {
+		if name, ok := strings.CutPrefix(key, prefix); ok && !settable(http.CanonicalHeaderKey(name)) {
+			delete(h, key)
+		}
+	}
+}
+
 // modifyResponse prepares what the origin answered: fields that are the node's go, and rules of the response
 // phases run.
 func modifyResponse(res *http.Response) error {
 	x := exchangeOf(res.Request)
+	cleanTrailer(res.Trailer, "")
 	for name := range res.Header {
 		if strings.HasPrefix(strings.ToLower(name), nodePrefix) {
 			delete(res.Header, name)

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -191,6 +192,68 @@ func TestOriginSeesTheFormThatRulesSee(t *testing.T) {
 	}
 	if got := o.take(); len(got) != 0 {
 		t.Errorf("the origin got %+v", got)
+	}
+}
+
+func TestRequestTrailersEndHere(t *testing.T) {
+	trailers := make(chan http.Header, 2)
+	o := startOrigin(t, func(_ http.ResponseWriter, r *http.Request) { trailers <- r.Trailer })
+	n := startNode(t)
+	n.publish(site(o.address()))
+	got := n.exchangeRaw("POST / HTTP/1.1\r\nHost: www.example.com\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n" +
+		"Trailer: X-Forwarded-For, X-Guardyn-Zone\r\nTrailer: X-App\r\n\r\n" +
+		"1\r\na\r\n0\r\nX-Forwarded-For: 203.0.113.1\r\nX-Guardyn-Zone: other.example\r\nX-App: 1\r\nX-Unannounced: 1\r\n\r\n")
+	if len(got) != 1 || got[0].status != 200 {
+		t.Fatalf("got %+v", got)
+	}
+	if h := <-trailers; len(h) != 0 {
+		t.Errorf("the origin got trailers %v", h)
+	}
+	if r := o.take()[0]; r.body != "a" || r.header["Trailer"] != nil {
+		t.Errorf("the origin got %+v", r)
+	}
+}
+
+func TestResponseTrailers(t *testing.T) {
+	for _, tc := range []struct {
+		name, announced, sent string
+		want                  string // what is announced, then the trailers, sorted
+	}{
+		{"announced", "X-Sum", "X-Sum: 1", "X-Sum | X-Sum: 1"},
+		{"not announced", "", "X-Sum: 1", " | X-Sum: 1"},
+		{"the node's own, announced", "X-Guardyn-Version, X-Sum, X_Guardyn_Zone", "X-Guardyn-Version: 9\r\nX-Sum: 1\r\nX_Guardyn_Zone: a", "X-Sum | X-Sum: 1"},
+		{"the node's own alone", "X-Guardyn-Version", "X-Guardyn-Version: 9", " | "},
+		{"the node's own, not announced", "X-Sum", "X-Guardyn-Version: 9\r\nX-Sum: 1", "X-Sum | X-Sum: 1"},
+		{"announced and never sent", "X-Guardyn-Version, X-Sum", "X-Guardyn-Version: 9", "X-Sum | "},
+		{"framing", "Connection, Host, X-Sum", "Content-Length: 5\r\nTransfer-Encoding: chunked\r\nConnection: close\r\nUpgrade: x\r\nX-Sum: 1", "X-Sum | X-Sum: 1"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			head := "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n"
+			if tc.announced != "" {
+				head += "Trailer: " + tc.announced + "\r\n"
+			}
+			n := startNode(t)
+			n.publish(site(rawOrigin(t, head+"\r\n1\r\na\r\n0\r\n"+tc.sent+"\r\n\r\n")))
+			c := n.dial()
+			io.WriteString(c, "GET / HTTP/1.1\r\nHost: www.example.com\r\nConnection: close\r\n\r\n")
+			raw, err := io.ReadAll(c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			answer, tail, found := strings.Cut(string(raw), "\r\n1\r\na\r\n0\r\n")
+			if !found {
+				t.Fatalf("got %q", raw)
+			}
+			announced := ""
+			for line := range strings.SplitSeq(answer, "\r\n") {
+				if v, ok := strings.CutPrefix(line, "Trailer: "); ok {
+					announced = v
+				}
+			}
+			if got := announced + " | " + strings.ReplaceAll(strings.TrimSpace(tail), "\r\n", ", "); got != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+		})
 	}
 }
 
