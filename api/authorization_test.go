@@ -29,9 +29,12 @@ func routeTable() map[string]routeRow {
 		"GET /v1/config": {who: "viewer"},
 		"GET /v1/audit":  {who: "admin"},
 
-		"GET /v1/config/plan":    {who: "operator"},
-		"POST /v1/config/apply":  {who: "operator", body: `{"rollout":"none such"}`},
-		"GET /v1/config/history": {who: "operator"},
+		"GET /v1/config/plan":      {who: "operator"},
+		"POST /v1/config/apply":    {who: "operator", body: `{"rollout":"none such"}`},
+		"POST /v1/config/rollback": {who: "operator", body: `{"version":999}`},
+		"POST /v1/config/recover":  {who: "operator", body: `{"bump_epoch":false}`},
+		"GET /v1/config/keys":      {who: "operator"},
+		"GET /v1/config/history":   {who: "operator"},
 
 		"GET /v1/zones":                        {who: "viewer"},
 		"POST /v1/zones":                       {who: "editor", body: `{"name":""}`},
@@ -203,7 +206,7 @@ func TestDocument(t *testing.T) {
 		}
 	}
 	// What only operators read and write is not described to others by its schemas either.
-	for _, schema := range []string{"NewWorkspace", "ApplyRequest", "CreatedNode", "HistoryEntry"} {
+	for _, schema := range []string{"NewWorkspace", "ApplyRequest", "RollbackRequest", "RecoverResult", "KeysReport", "CreatedNode", "HistoryEntry"} {
 		if a := p.request("anonymous", "GET", "/openapi.json", ""); strings.Contains(a.body, `"`+schema+`"`) {
 			t.Errorf("the public document describes %s", schema)
 		}

@@ -29,21 +29,42 @@ func (c *Client) Plan(ctx context.Context, o PlanOptions) (*Plan, error) {
 // Apply publishes. Operators only. The request carries an Idempotency-Key, and is sent once more when its
 // answer was lost on the way. An *Error of status 409 has the plan that was refused, or the new one.
 func (c *Client) Apply(ctx context.Context, r ApplyRequest) (*ApplyResult, error) {
-	out := new(ApplyResult)
+	return deed[ApplyResult](ctx, c, "/v1/config/apply", r)
+}
+
+// Rollback makes an older snapshot live again. Operators only. As with Apply, a lost answer is asked for once
+// more, and an *Error of status 409 has the plan when there is one.
+func (c *Client) Rollback(ctx context.Context, r RollbackRequest) (*RollbackResult, error) {
+	return deed[RollbackResult](ctx, c, "/v1/config/rollback", r)
+}
+
+// deed posts what must be done once: a second sending has the same key.
+func deed[T any](ctx context.Context, c *Client, path string, body any) (*T, error) {
+	out := new(T)
 	req := request{
-		method: http.MethodPost, path: "/v1/config/apply", body: r,
-		header: http.Header{"Idempotency-Key": {newIdempotencyKey()}},
+		method: http.MethodPost, path: path, body: body,
+		header: http.Header{headerIdempotencyKey: {newIdempotencyKey()}},
 	}
 	_, err := c.do(ctx, req, out)
 	var problem *Error
 	if err != nil && !errors.As(err, &problem) && ctx.Err() == nil {
-		out = new(ApplyResult)
+		out = new(T)
 		_, err = c.do(ctx, req, out)
 	}
 	if err != nil {
 		return nil, err
 	}
 	return out, nil
+}
+
+// Recover raises the epoch after the database was restored from an old backup. Operators only.
+func (c *Client) Recover(ctx context.Context, r RecoverRequest) (*RecoverResult, error) {
+	return exchange[RecoverResult](ctx, c, http.MethodPost, "/v1/config/recover", r)
+}
+
+// Keys tells which nodes trust the configured signing key. Operators only.
+func (c *Client) Keys(ctx context.Context) (*KeysReport, error) {
+	return get[KeysReport](ctx, c, "/v1/config/keys", nil)
 }
 
 // History lists published snapshots, newest first. Operators only.

@@ -35,6 +35,7 @@ var sentinels = []struct {
 	{control.ErrNodeAhead, http.StatusConflict, "node_ahead", "This node is ahead of the control plane, which may have been restored from an old backup. It keeps serving."},
 	{control.ErrConflict, http.StatusConflict, "conflict", ""},
 	{control.ErrKeyMismatch, http.StatusInternalServerError, "key_mismatch", "The signing key does not match the public keys that nodes trust; nothing was published. Check GUARDYN_CONFIG_SIGNING_KEY."},
+	{control.ErrKeyReused, http.StatusUnprocessableEntity, "idempotency_key_reused", "This Idempotency-Key was sent with another request; nothing was changed."},
 	{control.ErrBusy, http.StatusServiceUnavailable, "busy", "The control plane has all that it can do; try again."},
 	{context.DeadlineExceeded, http.StatusServiceUnavailable, "timeout", "The request took too long; try again."},
 }
@@ -54,6 +55,8 @@ func (c *call) failure(err error) *Error {
 		disruptive *control.DisruptiveError
 		changed    *control.PlanChangedError
 		stale      *control.StaleError
+		target     *control.TargetError
+		ahead      *control.AheadNodeError
 		refusal    *seal.Refusal
 		large      *errTooLarge
 		media      *errMediaType
@@ -80,7 +83,7 @@ func (c *call) failure(err error) *Error {
 			e.Errors = append(e.Errors, Problem{Code: "malformed", Message: l.Message, Line: l.Line, Column: l.Column})
 		}
 	case errors.As(err, &disruptive):
-		set(http.StatusConflict, "disruptive", "The plan can interrupt traffic. Send accept_disruption to apply it.")
+		set(http.StatusConflict, "disruptive", "The plan can interrupt traffic. Send accept_disruption to go through with it.")
 		e.Plan = planOf(disruptive.Plan, nil)
 	case errors.As(err, &changed):
 		set(http.StatusConflict, "plan_changed", "The configuration changed since the plan was made. Review the new plan.")
@@ -88,6 +91,10 @@ func (c *call) failure(err error) *Error {
 	case errors.As(err, &stale):
 		set(http.StatusConflict, "conflict", "Something else was published meanwhile. Review the new plan.")
 		e.Plan = planOf(stale.Plan, nil)
+	case errors.As(err, &target):
+		set(http.StatusConflict, target.Code, upper(target.Error()))
+	case errors.As(err, &ahead):
+		set(http.StatusConflict, "ahead_node", upper(ahead.Error()))
 	case c.condition.given() && (errors.Is(err, control.ErrConflict) || errors.Is(err, control.ErrExists)):
 		set(http.StatusPreconditionFailed, "precondition_failed", "The object is not at the revision that the condition names; read it again.")
 	case errors.As(err, &large):

@@ -298,12 +298,96 @@ func flowPublish(t *testing.T, p *plane) {
 	if len(h.Items) != 1 || !h.Items[0].ActivatedAt.IsZero() || h.Items[0].Message != "first" {
 		t.Errorf("older history %+v", h)
 	}
-	for _, r := range []api.ApplyRequest{{HoldBroken: true}, {Rollout: "canary"}} {
-		_, err = op.Apply(ctx, r)
-		wantProblem(t, err, http.StatusUnprocessableEntity, "problems")
+	_, err = op.Apply(ctx, api.ApplyRequest{Rollout: "canary"})
+	wantProblem(t, err, http.StatusUnprocessableEntity, "problems")
+	flowRollback(t, p)
+}
+
+// flowRollback starts with version 2 live and version 1 before it.
+func flowRollback(t *testing.T, p *plane) {
+	ctx, op := t.Context(), p.client("operator")
+	trial, err := op.Rollback(ctx, api.RollbackRequest{DryRun: true})
+	p.must(err)
+	if trial.RolledBack || trial.Version != 1 || trial.Generation != 2 || trial.Plan == nil || trial.Plan.Text == "" {
+		t.Errorf("dry run %+v", trial)
 	}
-	if _, err = op.Plan(ctx, api.PlanOptions{HoldBroken: true}); err == nil {
-		t.Error("a plan with hold_broken was made")
+	if trial.Plan.Disruptive {
+		_, err = op.Rollback(ctx, api.RollbackRequest{})
+		if e := wantProblem(t, err, http.StatusConflict, "disruptive"); e.Plan == nil {
+			t.Error("a refusal without its plan")
+		}
+	}
+	_, err = op.Rollback(ctx, api.RollbackRequest{ExpectedContentHash: strings.Repeat("0", 64), AcceptDisruption: true})
+	if e := wantProblem(t, err, http.StatusConflict, "plan_changed"); e.Plan == nil {
+		t.Error("a refusal without its plan")
+	}
+	_, err = op.Rollback(ctx, api.RollbackRequest{Version: 77})
+	wantProblem(t, err, http.StatusConflict, "version_unknown")
+	_, err = op.Rollback(ctx, api.RollbackRequest{Version: 2})
+	wantProblem(t, err, http.StatusConflict, "version_live")
+
+	body := `{"message":"back","accept_disruption":true}`
+	first := p.request("operator", "POST", "/v1/config/rollback", body, "Idempotency-Key: back-1")
+	again := p.request("operator", "POST", "/v1/config/rollback", body, "Idempotency-Key: back-1")
+	if first.status != 200 || again.body != first.body || again.header.Get("Idempotent-Replayed") != "true" {
+		t.Errorf("rollback %d %s\nagain %d %s", first.status, first.body, again.status, again.body)
+	}
+	if !strings.Contains(first.body, `"rolled_back":true`) || !strings.Contains(first.body, `"generation":3`) {
+		t.Errorf("rollback %s", first.body)
+	}
+	other := p.request("operator", "POST", "/v1/config/rollback", `{"version":2}`, "Idempotency-Key: back-1")
+	if other.status != 422 || !strings.Contains(other.body, "idempotency_key_reused") {
+		t.Errorf("another rollback under the key: %d %s", other.status, other.body)
+	}
+	_, err = op.Rollback(ctx, api.RollbackRequest{})
+	wantProblem(t, err, http.StatusConflict, "no_parent")
+
+	// A zone that is broken stays as it is published, and the plan says so.
+	_, _, err = p.client("editor").PutRuleset(ctx, "example.com", "redirect", api.Ruleset{Rules: []zone.Rule{{
+		Expression: `in_list(ip.src, "nobody")`, Action: zone.ActionRedirect, Parameters: zone.Parameters{Location: "/x"},
+	}}}, api.WriteOptions{})
+	p.must(err)
+	_, err = op.CreateZone(ctx, api.NewZone{Name: "healthy.example"})
+	p.must(err)
+	_, err = op.Plan(ctx, api.PlanOptions{})
+	wantProblem(t, err, http.StatusUnprocessableEntity, "problems")
+	held, err := op.Plan(ctx, api.PlanOptions{HoldBroken: true})
+	p.must(err)
+	if len(held.Held) != 1 || !held.Held[0].Published || !strings.Contains(held.Text, "held: example.com") {
+		t.Errorf("plan %+v", held)
+	}
+	applied, err := op.Apply(ctx, api.ApplyRequest{HoldBroken: true, ExpectedContentHash: held.ContentHash})
+	p.must(err)
+	if !applied.Applied || applied.Zones != 2 {
+		t.Errorf("apply %+v", applied)
+	}
+	p.must(p.client("editor").DeleteRuleset(ctx, "example.com", "redirect", api.WriteOptions{}))
+
+	keys, err := op.Keys(ctx)
+	p.must(err)
+	if keys.KeyID == "" || keys.LiveKeyID != keys.KeyID || keys.Missing != len(keys.Nodes) || len(keys.Public) != 64 {
+		t.Errorf("keys %+v", keys)
+	}
+	_, err = op.Recover(ctx, api.RecoverRequest{})
+	wantProblem(t, err, http.StatusUnprocessableEntity, "problems")
+	raised, err := op.Recover(ctx, api.RecoverRequest{BumpEpoch: true, Message: "restored"})
+	p.must(err)
+	if raised.EpochBefore != 1 || raised.Epoch != 2 || raised.Ahead != nil {
+		t.Errorf("recover %+v", raised)
+	}
+	audit, err := op.Audit(ctx, api.AuditOptions{All: true, PageOptions: api.PageOptions{Limit: 1000}})
+	p.must(err)
+	seen := map[string]bool{}
+	for _, e := range audit.Items {
+		seen[e.Action+" "+e.Outcome] = true
+	}
+	for _, want := range []string{
+		"config.apply ok", "config.rollback ok", "config.rollback plan_changed", "config.rollback version_unknown", "config.rollback version_live",
+		"config.rollback no_parent", "config.recover ok",
+	} {
+		if !seen[want] {
+			t.Errorf("the audit log lacks %q: %v", want, seen)
+		}
 	}
 }
 

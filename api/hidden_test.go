@@ -11,7 +11,7 @@ func TestHiddenRoutesAreAbsent(t *testing.T) {
 	p := newPlane(t)
 	methods := []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "BREW"}
 	targets := []string{
-		"/v1/config/plan", "/v1/config/apply", "/v1/config/history", "/v1/workspaces", "/v1/workspaces/Acme", "/v1/plans",
+		"/v1/config/plan", "/v1/config/apply", "/v1/config/history", "/v1/config/rollback", "/v1/config/recover", "/v1/config/keys", "/v1/workspaces", "/v1/workspaces/Acme", "/v1/plans",
 		"/v1/plans/standard", "/v1/users", "/v1/users/viewer@example.com/memberships", "/v1/nodes", "/v1/nodes/node",
 		"/v1/node/config", "/v1/node/config?have=0", "/v1/node/ack",
 		"//v1/config/plan", "/v1//config/plan", "/v1/config/plan/", "/v1/config/plan//", "/v1/config/./plan", "/v1/zones/../config/plan",

@@ -20,11 +20,12 @@ const fleetAge = 10 * time.Second
 
 // metrics are what a handler counts, in one registry.
 type metrics struct {
-	handler  http.Handler
-	requests *prometheus.CounterVec
-	seconds  *prometheus.HistogramVec
-	applies  *prometheus.CounterVec
-	polls    [4]prometheus.Counter // by pollResult
+	handler   http.Handler
+	requests  *prometheus.CounterVec
+	seconds   *prometheus.HistogramVec
+	applies   *prometheus.CounterVec
+	rollbacks *prometheus.CounterVec
+	polls     [4]prometheus.Counter // by pollResult
 }
 
 func newMetrics(reg *prometheus.Registry, svc *control.Service, now func() time.Time) (*metrics, error) {
@@ -39,6 +40,9 @@ func newMetrics(reg *prometheus.Registry, svc *control.Service, now func() time.
 		applies: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "guardyn_applies_total", Help: "Requests to publish, by outcome: applied, no_changes or the code of the refusal.",
 		}, []string{"outcome"}),
+		rollbacks: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "guardyn_rollbacks_total", Help: "Requests to go back, by outcome: rolled_back or the code of the refusal.",
+		}, []string{"outcome"}),
 	}
 	polls := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "guardyn_polls_total", Help: "Polls of nodes, by result: current (204), artefact (200), ahead (409) or refused.",
@@ -47,7 +51,7 @@ func newMetrics(reg *prometheus.Registry, svc *control.Service, now func() time.
 		m.polls[i] = polls.WithLabelValues(result)
 	}
 	for _, c := range []prometheus.Collector{
-		m.requests, m.seconds, m.applies, polls, &stats{svc: svc, now: now},
+		m.requests, m.seconds, m.applies, m.rollbacks, polls, &stats{svc: svc, now: now},
 	} {
 		if err := reg.Register(c); err != nil {
 			return nil, fmt.Errorf("metrics: %w", err)
@@ -82,17 +86,9 @@ func (m *metrics) request(method, route string, status int, took time.Duration) 
 	m.seconds.WithLabelValues(route).Observe(took.Seconds())
 }
 
-// apply counts what came of a request to publish.
-func (m *metrics) apply(c *call, res control.ApplyResult, err error) {
-	outcome := "applied"
-	switch {
-	case err != nil:
-		outcome = c.failure(err).Code
-	case !res.Applied:
-		outcome = res.Reason
-	}
-	m.applies.WithLabelValues(outcome).Inc()
-}
+// apply counts what came of a request to publish, rollback of one to go back.
+func (m *metrics) apply(outcome string)    { m.applies.WithLabelValues(outcome).Inc() }
+func (m *metrics) rollback(outcome string) { m.rollbacks.WithLabelValues(outcome).Inc() }
 
 // stats collects what the control plane counts itself.
 type stats struct {

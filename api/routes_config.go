@@ -2,20 +2,18 @@ package api
 
 import (
 	"context"
+	"fmt"
 	"net/http"
+	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/guardyn-edge/guardyn/control"
+	"github.com/guardyn-edge/guardyn/seal"
 	"github.com/guardyn-edge/guardyn/snapshot"
 )
 
 func (h *Handler) configRoutes() []*route {
-	apply := write(route{
-		method: http.MethodPost, pattern: "/v1/config/apply", access: forOperators, slow: true,
-		summary: "Publish every workspace's saved configuration", headers: []string{"Idempotency-Key"},
-	}, h.apply)
-	apply.serve = h.replays.guard(apply.serve)
 	return []*route{
 		read(route{pattern: "/v1/whoami", access: forUsers, summary: "Tell whom the token speaks for"}, h.whoami),
 		read(route{
@@ -26,7 +24,21 @@ func (h *Handler) configRoutes() []*route {
 			pattern: "/v1/config/plan", access: forOperators, query: []string{"hold_broken"}, slow: true,
 			summary: "Tell what an apply would publish",
 		}, h.plan),
-		apply,
+		write(route{
+			method: http.MethodPost, pattern: "/v1/config/apply", access: forOperators, slow: true,
+			summary: "Publish every workspace's saved configuration", headers: []string{headerIdempotencyKey},
+		}, h.apply),
+		write(route{
+			method: http.MethodPost, pattern: "/v1/config/rollback", access: forOperators, slow: true,
+			summary: "Make an older snapshot live again", headers: []string{headerIdempotencyKey},
+		}, h.rollback),
+		write(route{
+			method: http.MethodPost, pattern: "/v1/config/recover", access: forOperators,
+			summary: "Raise the epoch after the database was restored from an old backup",
+		}, h.recover),
+		read(route{
+			pattern: "/v1/config/keys", access: forOperators, summary: "Tell which nodes trust the configured signing key",
+		}, h.keys),
 		read(route{
 			pattern: "/v1/config/history", access: forOperators, query: []string{"limit", "cursor"},
 			summary: "List published snapshots, newest first",
@@ -69,10 +81,11 @@ func (h *Handler) plan(c *call) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
+	plan := h.svc.Plan
 	if hold {
-		return nil, unavailable("hold_broken", "this control plane does not hold broken zones back; mend them, or leave hold_broken out")
+		plan = h.svc.PlanHolding
 	}
-	report, err := h.svc.Plan(c.r.Context(), c.principal)
+	report, err := plan(c.r.Context(), c.principal)
 	if err != nil {
 		return nil, err
 	}
@@ -85,28 +98,117 @@ func unavailable(member, message string) error {
 }
 
 func (h *Handler) apply(c *call, in ApplyRequest) (*ApplyResult, error) {
-	if in.HoldBroken {
-		return nil, unavailable("hold_broken", "this control plane does not hold broken zones back; mend them, or leave hold_broken out")
-	}
 	if in.Rollout != "" {
 		return nil, unavailable("rollout", "this control plane publishes to every node at once; leave rollout out")
+	}
+	key, err := c.idempotencyKey()
+	if err != nil {
+		return nil, err
 	}
 	// What an operator asked to publish is not left half decided because their connection broke: it ends in
 	// the publication or in none, and the request's repetition learns which.
 	ctx := context.WithoutCancel(c.r.Context())
 	res, err := h.svc.Apply(ctx, c.principal, control.ApplyRequest{
 		Message: in.Message, AcceptDisruption: in.AcceptDisruption, Reseal: in.Reseal,
-		ExpectedContentHash: in.ExpectedContentHash,
+		ExpectedContentHash: in.ExpectedContentHash, HoldBroken: in.HoldBroken, IdempotencyKey: key,
 	})
-	h.metrics.apply(c, res, err)
 	if err != nil {
+		h.metrics.apply(c.failure(err).Code)
 		return nil, err
+	}
+	switch {
+	case res.Replayed:
+		c.replayed()
+	case res.Applied:
+		h.metrics.apply("applied")
+	default:
+		h.metrics.apply(res.Reason)
 	}
 	return &ApplyResult{
 		Applied: res.Applied, Reason: res.Reason, Version: res.Version, Generation: res.Generation,
 		ContentHash: res.ContentHash, Zones: res.Zones, Plan: planOf(res.Plan, nil),
 	}, nil
 }
+
+func (h *Handler) rollback(c *call, in RollbackRequest) (*RollbackResult, error) {
+	key, err := c.idempotencyKey()
+	if err != nil {
+		return nil, err
+	}
+	// As with apply.
+	res, err := h.svc.Rollback(context.WithoutCancel(c.r.Context()), c.principal, control.RollbackRequest{
+		Version: in.Version, Message: in.Message, AcceptDisruption: in.AcceptDisruption,
+		ExpectedContentHash: in.ExpectedContentHash, DryRun: in.DryRun, IdempotencyKey: key,
+	})
+	if err != nil {
+		h.metrics.rollback(c.failure(err).Code)
+		return nil, err
+	}
+	switch {
+	case res.Replayed:
+		c.replayed()
+	case res.RolledBack:
+		h.metrics.rollback("rolled_back")
+	}
+	return &RollbackResult{
+		RolledBack: res.RolledBack, Version: res.Version, Generation: res.Generation, ContentHash: res.ContentHash,
+		Zones: res.Zones, Resealed: res.Resealed, Plan: planOf(res.Plan, nil),
+	}, nil
+}
+
+func (h *Handler) recover(c *call, in RecoverRequest) (RecoverResult, error) {
+	res, err := h.svc.Recover(c.r.Context(), c.principal, control.RecoverRequest(in))
+	if err != nil {
+		return RecoverResult{}, err
+	}
+	out := RecoverResult{EpochBefore: res.EpochBefore, Epoch: res.Epoch}
+	if a := res.Ahead; a != nil {
+		out.Ahead = &AheadNode{Node: a.Node, Epoch: a.Epoch, Generation: a.Generation, Version: a.Version, SeenAt: a.SeenAt.UTC()}
+	}
+	return out, nil
+}
+
+func (h *Handler) keys(c *call) (KeysReport, error) {
+	r, err := h.svc.KeysCheck(c.r.Context(), c.principal)
+	if err != nil {
+		return KeysReport{}, err
+	}
+	out := KeysReport{Public: r.Key.String(), KeyID: r.KeyID, LiveKeyID: r.LiveKey, Nodes: make([]NodeKeys, len(r.Nodes)), Missing: r.Missing}
+	for i, n := range r.Nodes {
+		out.Nodes[i] = NodeKeys{ID: n.ID, Name: n.Name, TrustedKeys: n.TrustedKeys, Trusts: n.Trusts}
+		if n.TrustedKeys == nil {
+			out.Nodes[i].TrustedKeys = []seal.KeyID{}
+		}
+		if !n.ReportedAt.IsZero() {
+			out.Nodes[i].ReportedAt = n.ReportedAt.UTC()
+		}
+	}
+	return out, nil
+}
+
+const (
+	headerIdempotencyKey = "Idempotency-Key"
+	headerReplayed       = "Idempotent-Replayed"
+)
+
+// idempotencyKey is the request's, empty when it has none.
+func (c *call) idempotencyKey() (string, error) {
+	keys := c.r.Header[headerIdempotencyKey]
+	if len(keys) == 0 {
+		return "", nil
+	}
+	bad := func(r rune) bool { return r <= ' ' || r >= 0x7f }
+	if len(keys) > 1 || keys[0] == "" || len(keys[0]) > control.MaxIdempotencyKey || strings.ContainsFunc(keys[0], bad) {
+		return "", &Error{
+			Type: "about:blank", Status: http.StatusBadRequest, Code: "bad_idempotency_key",
+			Detail: fmt.Sprintf("Send one Idempotency-Key of 1 to %d printable ASCII characters.", control.MaxIdempotencyKey),
+		}
+	}
+	return keys[0], nil
+}
+
+// replayed marks an answer as the first one of a request that was sent again.
+func (c *call) replayed() { c.w.Header().Set(headerReplayed, "true") }
 
 func (h *Handler) audit(c *call) (Page[AuditEntry], error) {
 	p, err := c.page()

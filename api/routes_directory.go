@@ -199,7 +199,7 @@ func tokenOf(t control.Token) Token {
 func nodeOf(n control.NodeStatus) Node {
 	out := Node{
 		ID: n.ID, Name: n.Name, Address: n.Address, VersionsBehind: n.VersionsBehind, GenerationsBehind: n.GenerationsBehind,
-		LastError: n.LastError, Freshness: n.Freshness, TrustedKeys: n.TrustedKeys, CreatedAt: n.CreatedAt.UTC(),
+		LastError: n.LastError, Freshness: n.Freshness, FreshnessStale: n.FreshnessStale, TrustedKeys: n.TrustedKeys, CreatedAt: n.CreatedAt.UTC(),
 	}
 	if out.TrustedKeys == nil {
 		out.TrustedKeys = []seal.KeyID{}

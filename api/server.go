@@ -58,7 +58,6 @@ type Handler struct {
 	draining context.Context
 	routes   *router
 	metrics  *metrics
-	replays  *replays
 	fleet    headerCache
 	// The OpenAPI document, for whom operator routes do not exist and for operators.
 	document, operatorDocument []byte
@@ -68,7 +67,7 @@ type Handler struct {
 func NewHandler(svc *control.Service, o Options) (*Handler, error) {
 	h := &Handler{
 		svc: svc, log: o.Logger, now: o.Now, ready: o.Ready, draining: o.Draining,
-		routes: newRouter(), replays: newReplays(),
+		routes: newRouter(),
 	}
 	if h.log == nil {
 		h.log = slog.New(slog.DiscardHandler)

@@ -68,12 +68,11 @@ type Plan struct {
 	Text string `json:"text"`
 	// Live is what it was compared with, nil when nothing was ever published.
 	Live *LiveVersion `json:"live,omitempty"`
-	// Held lists the problems of zones that are kept at their published content (hold_broken).
-	Held []Problem `json:"held,omitempty"`
 }
 
 // PlanOptions are the questions that a plan answers.
 type PlanOptions struct {
+	// HoldBroken keeps zones that have problems as they are published; the plan tells which in Held.
 	HoldBroken bool
 }
 
@@ -99,6 +98,73 @@ type ApplyResult struct {
 	ContentHash string `json:"content_hash,omitempty"`
 	Zones       int    `json:"zones,omitzero"`
 	Plan        *Plan  `json:"plan,omitempty"`
+}
+
+// RollbackRequest makes an older snapshot live again.
+type RollbackRequest struct {
+	// Version to go back to; absent: the recorded parent of the live one.
+	Version          uint64 `json:"version,omitzero"`
+	Message          string `json:"message,omitempty"`
+	AcceptDisruption bool   `json:"accept_disruption,omitzero"`
+	// ExpectedContentHash is the hash of the plan that was reviewed; when what would be activated differs, the
+	// answer is 409 plan_changed.
+	ExpectedContentHash string `json:"expected_content_hash,omitempty"`
+	// DryRun answers with the plan and changes nothing.
+	DryRun bool `json:"dry_run,omitzero"`
+}
+
+// RollbackResult tells what a rollback did, or with a dry run would do.
+type RollbackResult struct {
+	RolledBack  bool   `json:"rolled_back"`
+	Version     uint64 `json:"version"`    // the target
+	Generation  uint64 `json:"generation"` // of the activation; of a dry run the live one
+	ContentHash string `json:"content_hash"`
+	Zones       int    `json:"zones"`
+	// Resealed tells that the target had another key's signature and got the present one's.
+	Resealed bool  `json:"resealed,omitzero"`
+	Plan     *Plan `json:"plan,omitempty"` // from what was live to the target
+}
+
+// RecoverRequest tells how to recover after the database was restored from an old backup. BumpEpoch must be set.
+type RecoverRequest struct {
+	BumpEpoch bool   `json:"bump_epoch"`
+	Message   string `json:"message,omitempty"`
+}
+
+// RecoverResult tells what a recovery did.
+type RecoverResult struct {
+	EpochBefore uint64 `json:"epoch_before"`
+	Epoch       uint64 `json:"epoch"`
+	// Ahead is the node that made the recovery necessary, absent when none was known.
+	Ahead *AheadNode `json:"ahead,omitempty"`
+}
+
+// AheadNode is a node that proved to serve something newer than the database knows.
+type AheadNode struct {
+	Node       string    `json:"node"`
+	Epoch      uint64    `json:"epoch"`
+	Generation uint64    `json:"generation"`
+	Version    uint64    `json:"version"`
+	SeenAt     time.Time `json:"seen_at"`
+}
+
+// KeysReport tells who trusts the configured signing key.
+type KeysReport struct {
+	Public string     `json:"public"`
+	KeyID  seal.KeyID `json:"key_id"`
+	// LiveKeyID is the key that what is live is sealed with, empty when nothing is published.
+	LiveKeyID seal.KeyID `json:"live_key_id"`
+	Nodes     []NodeKeys `json:"nodes"`   // by name
+	Missing   int        `json:"missing"` // nodes that do not trust the key, or never told
+}
+
+// NodeKeys is what a node said of the keys that it trusts.
+type NodeKeys struct {
+	ID          string       `json:"id"`
+	Name        string       `json:"name"`
+	TrustedKeys []seal.KeyID `json:"trusted_keys"`
+	ReportedAt  time.Time    `json:"reported_at,omitzero"` // absent: it never told
+	Trusts      bool         `json:"trusts"`               // the configured key is among them
 }
 
 // HistoryEntry is one published snapshot.

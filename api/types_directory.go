@@ -92,8 +92,10 @@ type Node struct {
 	AckedAt           time.Time           `json:"acked_at,omitzero"`
 	LastError         *nodeproto.AckError `json:"last_error,omitempty"`
 	Freshness         string              `json:"freshness,omitempty"`
-	TrustedKeys       []seal.KeyID        `json:"trusted_keys"`
-	CreatedAt         time.Time           `json:"created_at"`
+	// FreshnessStale is the alarm: the node says so itself, or has proven for too long not what is live.
+	FreshnessStale bool         `json:"freshness_stale"`
+	TrustedKeys    []seal.KeyID `json:"trusted_keys"`
+	CreatedAt      time.Time    `json:"created_at"`
 }
 
 // NewNode registers a node.

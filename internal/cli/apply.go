@@ -3,9 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -28,7 +26,13 @@ func (a *app) applyCommand() *cobra.Command {
 		Short: "Publish every zone as one signed snapshot",
 		Long: `Publish every zone as one signed snapshot.
 
-The plan is printed first, and exactly that plan is published: when somebody edits meanwhile, nothing is.`,
+The plan is printed first, and exactly that plan is published: when somebody edits meanwhile, nothing is.
+
+A problem in any zone stops everything. With --hold-broken the healthy zones are published, and each zone that has
+problems stays as it is published, or is left out when it never was; the plan shows every held zone and why.
+
+With --wait it ends when every node serves the new version, or with an error when a node refuses it or the time is up.
+On a terminal a line shows how far the fleet is.`,
 		Args: args(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := a.client()
@@ -41,6 +45,7 @@ The plan is printed first, and exactly that plan is published: when somebody edi
 	flags := cmd.Flags()
 	flags.StringVarP(&f.Message, "message", "m", "", "say why, in `TEXT` for the history")
 	flags.BoolVar(&f.AcceptDisruption, "accept-disruption", false, "publish changes that can interrupt traffic")
+	flags.BoolVar(&f.HoldBroken, "hold-broken", false, "publish the healthy zones, keep those that have problems as they are published")
 	flags.BoolVar(&f.Reseal, "reseal", false, "publish although nothing changed, under the current signing key")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "stop after the plan")
 	flags.BoolVar(&f.wait, "wait", false, "wait until every node serves it")
@@ -51,7 +56,7 @@ The plan is printed first, and exactly that plan is published: when somebody edi
 // apply prints the plan and publishes it. With --json it prints the answer alone, or the plan when that is
 // where it stops.
 func (a *app) apply(ctx context.Context, c *api.Client, f applyFlags) error {
-	plan, err := c.Plan(ctx, api.PlanOptions{})
+	plan, err := c.Plan(ctx, api.PlanOptions{HoldBroken: f.HoldBroken})
 	if err != nil {
 		return err
 	}
@@ -90,7 +95,7 @@ func (a *app) apply(ctx context.Context, c *api.Client, f applyFlags) error {
 		a.printf("Nothing was published: version %d holds exactly this already.\n", result.Version)
 	}
 	if f.wait && result.Applied {
-		return a.waitForNodes(ctx, c, result, f.timeout)
+		return a.waitForNodes(ctx, c, published{result.Version, result.Generation}, f.timeout)
 	}
 	return nil
 }
@@ -103,59 +108,4 @@ func (a *app) applyError(err error) error {
 	}
 	a.printf("\nWhat would be published now:\n")
 	return errors.Join(err, a.printPlan(problem.Plan, problem.Plan.Disruptive))
-}
-
-// waitEvery is how often the nodes are asked for while waiting.
-const waitEvery = 500 * time.Millisecond
-
-// waitForNodes waits until every node acknowledges the generation of an apply. A node that refuses it ends
-// the waiting.
-func (a *app) waitForNodes(ctx context.Context, c *api.Client, r *api.ApplyResult, timeout time.Duration) error {
-	deadline, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	tick := time.NewTicker(waitEvery)
-	defer tick.Stop()
-	var behind []string
-	for {
-		nodes, err := collect(deadline, 0, c.Nodes)
-		if err == nil {
-			behind = behind[:0]
-			for _, n := range nodes {
-				if n.LastError != nil && n.LastError.Version == r.Version {
-					a.waitProgress("")
-					return hint(fmt.Errorf("node %s refused version %d: %s", n.Name, r.Version, n.LastError.Message),
-						"it serves what it had; gdn node list shows the fleet")
-				}
-				if n.Generation < r.Generation {
-					behind = append(behind, n.Name)
-				}
-			}
-			if len(behind) == 0 {
-				a.waitProgress("")
-				a.notef("✓ %s on version %d\n", count(len(nodes), "node"), r.Version)
-				return nil
-			}
-			a.waitProgress(fmt.Sprintf("waiting for %d of %d node(s)", len(behind), len(nodes)))
-		}
-		select {
-		case <-tick.C:
-		case <-deadline.Done():
-			a.waitProgress("")
-			if ctx.Err() != nil {
-				return ctx.Err()
-			}
-			if err != nil && behind == nil {
-				return fmt.Errorf("version %d is published; asking for the nodes failed: %w", r.Version, err)
-			}
-			return hint(fmt.Errorf("version %d is published, but after %s these nodes do not serve it: %s", r.Version, timeout, strings.Join(behind, ", ")),
-				"gdn node list shows when each was last seen")
-		}
-	}
-}
-
-// waitProgress replaces the line of progress on a terminal; empty text clears it.
-func (a *app) waitProgress(text string) {
-	if a.StderrIsTerminal {
-		fmt.Fprintf(a.Stderr, "\r\x1b[K%s", text)
-	}
 }

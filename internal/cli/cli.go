@@ -69,7 +69,7 @@ func (a *app) root() *cobra.Command {
 		a.zoneCommand(), a.recordCommand(), a.rulesCommand(), a.listCommand(), a.poolCommand(),
 		a.balancerCommand(), a.cacheCommand(), a.tlsCommand(), a.functionCommand(), a.settingsCommand(),
 		a.exportAllCommand(), a.syncCommand(),
-		a.planCommand(), a.applyCommand(), a.historyCommand(), a.statusCommand(),
+		a.planCommand(), a.applyCommand(), a.rollbackCommand(), a.recoverCommand(), a.historyCommand(), a.statusCommand(),
 		a.nodeCommand(), a.workspaceCommand(), a.userCommand(), a.tokenCommand(), a.auditCommand(),
 		a.versionCommand(),
 	)

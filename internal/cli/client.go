@@ -62,6 +62,12 @@ func explainAPI(err error) (message, next string) {
 		return "", "somebody edited meanwhile; gdn plan prints what would be published now"
 	case e.Code == "conflict":
 		return "", "somebody else published meanwhile; gdn history shows what, gdn plan what is left"
+	case e.Code == "no_parent", e.Code == "version_unknown", e.Code == "version_live":
+		return "", "gdn history lists the versions; * marks what is live"
+	case e.Code == "ahead_node":
+		return "", "if the database was restored from a backup, gdn recover --bump-epoch and then gdn apply; if not, look for a second control plane that has the same key"
+	case e.Code == "disruptive":
+		return "", "review the lines marked !, then run it with --accept-disruption"
 	case e.Status == http.StatusUnauthorized:
 		return "", "set GUARDYN_TOKEN (or --token-file) to a token of this control plane; gdn dev writes one to dev.env"
 	case e.Status == http.StatusForbidden:

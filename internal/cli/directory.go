@@ -3,7 +3,13 @@ package cli
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/spf13/cobra"
 
@@ -238,7 +244,10 @@ func (a *app) auditCommand() *cobra.Command {
 	cmd := a.jsonFlag(&cobra.Command{
 		Use:   "audit",
 		Short: "List who did what, newest first (admins)",
-		Args:  args(0, 0),
+		Long: `List who did what, newest first: edits, applies and rollbacks and what was refused of them, what nodes refused and why,
+tokens, nodes, users, workspaces, recoveries. A workspace's admin sees the workspace's; an operator everything with
+--all.`,
+		Args: args(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if limit < 0 {
 				return usagef(cmd, "--limit %d: want 0 (all) or more", limit)
@@ -253,9 +262,9 @@ func (a *app) auditCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			t := &table{head: []string{"AT", "ACTOR", "FROM", "ACTION", "TARGET", "OUTCOME"}}
+			t := &table{head: []string{"AT", "ACTOR", "FROM", "ACTION", "TARGET", "OUTCOME", "DETAIL"}}
 			for _, e := range entries {
-				t.row(moment(e.At), e.Actor, e.From, e.Action, e.Target, e.Outcome)
+				t.row(moment(e.At), e.Actor, e.From, e.Action, e.Target, e.Outcome, detailLine(e.Detail))
 			}
 			return a.printTable(t, entries)
 		},
@@ -263,4 +272,22 @@ func (a *app) auditCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&all, "all", false, "every workspace's and the platform's own (operators)")
 	cmd.Flags().IntVar(&limit, "limit", 50, "how many; 0 is all")
 	return cmd
+}
+
+// detailLine prints the members of an entry's detail on one line.
+func detailLine(detail jsontext.Value) string {
+	var members map[string]jsontext.Value
+	if len(detail) == 0 || json.Unmarshal(detail, &members) != nil {
+		return ""
+	}
+	parts := make([]string, 0, len(members))
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		value := string(members[name])
+		var text string
+		if json.Unmarshal(members[name], &text) == nil {
+			value = text
+		}
+		parts = append(parts, name+"="+value)
+	}
+	return strings.Join(parts, " ")
 }

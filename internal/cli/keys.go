@@ -54,5 +54,5 @@ func (a *app) keysCommand() *cobra.Command {
 			return nil
 		},
 	})
-	return group("keys", "Configuration signing keys", generate, show)
+	return group("keys", "Configuration signing keys", generate, show, a.keysCheckCommand())
 }

@@ -35,7 +35,12 @@ func (a *app) nodeCommand() *cobra.Command {
 	list := a.jsonFlag(&cobra.Command{
 		Use:   "list",
 		Short: "List the fleet and what each node serves",
-		Args:  args(0, 0),
+		Long: `List the fleet and what each node serves.
+
+BEHIND is the newest version less the node's: it is not zero after a rollback. GENERATIONS BEHIND counts activations
+and is zero when the node serves what is live. FRESHNESS is STALE when the node could not prove for three hours that
+what it serves is live. --json tells the keys that each node trusts too.`,
+		Args: args(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := a.client()
 			if err != nil {
@@ -45,17 +50,23 @@ func (a *app) nodeCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			t := &table{head: []string{"NAME", "VERSION", "BEHIND", "GENERATION", "LAST SEEN", "ADDRESS", "ERROR"}}
+			t := &table{head: []string{"NAME", "VERSION", "BEHIND", "GENERATIONS BEHIND", "FRESHNESS", "LAST SEEN", "ADDRESS", "LAST ERROR"}}
 			for _, n := range nodes {
-				version, behind, generation, problem := "", "", "", ""
+				version, behind, generations, problem := "", "", "", ""
 				if n.VersionsBehind != nil {
 					version, behind = "v"+strconv.FormatUint(n.Version, 10), strconv.FormatUint(*n.VersionsBehind, 10)
-					generation = strconv.FormatUint(n.Generation, 10)
+				}
+				if n.GenerationsBehind != nil {
+					generations = strconv.FormatUint(*n.GenerationsBehind, 10)
+				}
+				freshness := n.Freshness
+				if n.FreshnessStale {
+					freshness = "STALE"
 				}
 				if n.LastError != nil {
 					problem = n.LastError.Code + ": " + n.LastError.Message
 				}
-				t.row(n.Name, version, behind, generation, moment(n.LastSeen), n.Address, problem)
+				t.row(n.Name, version, behind, generations, freshness, moment(n.LastSeen), n.Address, problem)
 			}
 			return a.printTable(t, nodes)
 		},

@@ -10,12 +10,15 @@ import (
 
 func (a *app) planCommand() *cobra.Command {
 	var detailed bool
+	var o api.PlanOptions
 	cmd := a.jsonFlag(&cobra.Command{
 		Use:   "plan",
 		Short: "Show what an apply would publish",
 		Long: `Show what an apply would publish, as a difference of meaning to what is live.
 
 Lines marked ! can interrupt traffic; an apply of them needs --accept-disruption.
+With --hold-broken it is the plan of an apply with that flag: a zone that has problems stays as it is published, or is
+left out when it never was, and stands under the plan with what is wrong.
 With --detailed-exitcode the exit code is 0 without changes, 2 with changes, 1 for an error.`,
 		Args: args(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -23,7 +26,7 @@ With --detailed-exitcode the exit code is 0 without changes, 2 with changes, 1 f
 			if err != nil {
 				return err
 			}
-			p, err := c.Plan(cmd.Context(), api.PlanOptions{})
+			p, err := c.Plan(cmd.Context(), o)
 			if err != nil {
 				return err
 			}
@@ -38,6 +41,7 @@ With --detailed-exitcode the exit code is 0 without changes, 2 with changes, 1 f
 			return err
 		},
 	})
+	cmd.Flags().BoolVar(&o.HoldBroken, "hold-broken", false, "keep zones that have problems as they are published")
 	cmd.Flags().BoolVar(&detailed, "detailed-exitcode", false, "exit 2 when there are changes")
 	return cmd
 }
