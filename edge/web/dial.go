@@ -129,11 +129,23 @@ func newDialer(c *Config, refused *atomic.Uint64) *dialer {
 
 // dial opens a connection to the target of the request that ctx belongs to.
 func (d *dialer) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	t, err := targetOf(ctx)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := d.dialTarget(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	return &originConn{Conn: conn}, nil
+}
+
+func targetOf(ctx context.Context) (*target, error) {
 	x, _ := ctx.Value(exchangeKey{}).(*exchange)
 	if x == nil || x.target == nil {
 		return nil, errors.New("dial without a target")
 	}
-	return d.dialTarget(ctx, x.target)
+	return x.target, nil
 }
 
 func (d *dialer) dialTarget(ctx context.Context, t *target) (net.Conn, error) {
@@ -167,13 +179,17 @@ func (d *dialer) dialTarget(ctx context.Context, t *target) (net.Conn, error) {
 }
 
 // dialTLS is dial, and a handshake in the target's server name.
-func (d *dialer) dialTLS(ctx context.Context, network, address string) (net.Conn, error) {
-	conn, err := d.dial(ctx, network, address)
+func (d *dialer) dialTLS(ctx context.Context, _, _ string) (net.Conn, error) {
+	t, err := targetOf(ctx)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := d.dialTarget(ctx, t)
 	if err != nil {
 		return nil, err
 	}
 	c := d.tls.Clone()
-	c.ServerName = strings.Trim(ctx.Value(exchangeKey{}).(*exchange).target.sni, "[]")
+	c.ServerName = strings.Trim(t.sni, "[]")
 	secured := tls.Client(conn, c)
 	ctx, cancel := context.WithTimeout(ctx, d.wait)
 	defer cancel()
@@ -181,7 +197,7 @@ func (d *dialer) dialTLS(ctx context.Context, network, address string) (net.Conn
 		conn.Close()
 		return nil, fmt.Errorf("TLS handshake as %s: %w", strconv.Quote(c.ServerName), err)
 	}
-	return secured, nil
+	return &originConn{Conn: secured}, nil
 }
 
 // newTransport returns the one transport of a server. It outlives every view.

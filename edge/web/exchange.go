@@ -28,6 +28,9 @@ type exchange struct {
 	pool    string // of a route rule
 	target  *target
 	body    *requestBody // nil without a body
+	// connection is what the origin's answer has in Connection, closing what http.Transport deletes of it.
+	connection []string
+	closing    connectionValues
 
 	// Of the access log.
 	logged    []string // rules of action log, and what ended the request early

@@ -157,7 +157,7 @@ func (x *exchange) forward() {
 	}
 	ctx := context.WithValue(x.r.Context(), exchangeKey{}, x)
 	x.server.proxy.ServeHTTP(x.w, x.r.WithContext(ctx))
-	cleanTrailer(x.w.Header(), http.TrailerPrefix)
+	cleanTrailer(x.w.Header(), http.TrailerPrefix, x.connection)
 }
 
 // originFailed answers for an origin that did not.

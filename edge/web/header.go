@@ -83,16 +83,7 @@ func cleanRequestHeader(r *http.Request, trustedPeer bool) {
 	upgrade := r.Method == http.MethodGet && r.ProtoAtLeast(1, 1) && r.ContentLength == 0 &&
 		isToken(connection, "upgrade") && len(h["Upgrade"]) == 1 && strings.EqualFold(h["Upgrade"][0], "websocket")
 	trailers := isToken(h["Te"], "trailers")
-	for _, v := range connection {
-		for name := range strings.SplitSeq(v, ",") {
-			if name = textproto.TrimString(name); name != "" {
-				h.Del(name)
-			}
-		}
-	}
-	for _, name := range hopByHop {
-		delete(h, name)
-	}
+	dropHopByHop(h)
 	r.Trailer = nil
 	for name := range h {
 		if reserved(name) || !trustedPeer && addressClaim(name) {
@@ -104,6 +95,29 @@ func cleanRequestHeader(r *http.Request, trustedPeer bool) {
 	}
 	if trailers {
 		h["Te"] = []string{"trailers"}
+	}
+}
+
+// dropHopByHop takes from h the fields that end at this hop, whatever Connection lists among them.
+func dropHopByHop(h http.Header) {
+	for _, v := range h["Connection"] {
+		for name := range strings.SplitSeq(v, ",") {
+			if name = textproto.TrimString(name); name != "" {
+				h.Del(name)
+			}
+		}
+	}
+	for _, name := range hopByHop {
+		delete(h, name)
+	}
+}
+
+// dropNodeFields takes from h the fields that only the node may set on an answer.
+func dropNodeFields(h http.Header) {
+	for name := range h {
+		if strings.HasPrefix(strings.ToLower(name), nodePrefix) {
+			delete(h, name)
+		}
 	}
 }
 
@@ -239,11 +253,11 @@ func loops(h http.Header) int {
 }
 
 // cleanTrailer takes from a response what must not be said after its body: fields that frame a message or are
-// the node's. h holds trailers under their names behind prefix: the announced ones under none, the others,
+// the node's, or that Connection listed. h holds trailers under their names behind prefix: the announced ones under none, the others,
 // among the header's fields, under [http.TrailerPrefix].
-func cleanTrailer(h http.Header, prefix string) {
+func cleanTrailer(h http.Header, prefix string, connection []string) {
 	for key := range h {
-		if name, ok := strings.CutPrefix(key, prefix); ok && !settable(http.CanonicalHeaderKey(name)) {
+		if name, ok := strings.CutPrefix(key, prefix); ok && (!settable(http.CanonicalHeaderKey(name)) || isToken(connection, name)) {
 			delete(h, key)
 		}
 	}
@@ -253,16 +267,22 @@ func cleanTrailer(h http.Header, prefix string) {
 // phases run.
 func modifyResponse(res *http.Response) error {
 	x := exchangeOf(res.Request)
-	cleanTrailer(res.Trailer, "")
-	for name := range res.Header {
-		if strings.HasPrefix(strings.ToLower(name), nodePrefix) {
-			delete(res.Header, name)
+	cleanTrailer(res.Trailer, "", x.connection)
+	h := res.Header
+	if res.StatusCode == http.StatusSwitchingProtocols {
+		// The proxy removes nothing from this one.
+		upgrade := h["Upgrade"]
+		switching := isToken(h["Connection"], "upgrade")
+		dropHopByHop(h)
+		if switching && len(upgrade) > 0 {
+			h["Connection"], h["Upgrade"] = []string{"Upgrade"}, upgrade[:1]
 		}
 	}
+	dropNodeFields(h)
 	s := x.server
 	for i := range s.phases {
 		if p := &s.phases[i]; p.response != nil && !x.skipped[p.name] {
-			p.response(x, p.name, res.Header)
+			p.response(x, p.name, h)
 		}
 	}
 	return nil

@@ -36,7 +36,7 @@ func NewServer(c Config) *Server {
 		Rewrite:        rewriteRequest,
 		ModifyResponse: modifyResponse,
 		ErrorHandler:   originFailed,
-		Transport:      s.transport,
+		Transport:      originTransport{s.transport},
 		BufferPool:     new(bufferPool),
 		ErrorLog:       logger,
 	}
