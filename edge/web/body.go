@@ -1,6 +1,8 @@
 package web
 
 import (
+	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"sync"
@@ -65,6 +67,38 @@ func (b *requestBody) failure() error {
 }
 
 func (b *requestBody) stop() { b.timer.Stop() }
+
+// answerBody is the body of an origin's answer.
+type answerBody struct {
+	io.ReadCloser
+	x *exchange
+}
+
+// errBrokenOff begins the error of an answer that an origin did not end.
+var errBrokenOff = errors.New("the origin broke off its answer")
+
+// Read implements io.Reader. What ends the body early is the origin's error, unless the client left or its own
+// body failed before.
+func (b *answerBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if x := b.x; err != nil && err != io.EOF && !x.cut {
+		x.cut = true
+		if x.r.Context().Err() == nil && (x.body == nil || x.body.failure() == nil) {
+			x.originErr = fmt.Errorf("%w after %d octets: %w", errBrokenOff, x.w.bytes+int64(n), err)
+			x.server.counters.originErrors.Add(1)
+		}
+	}
+	return n, err
+}
+
+// endCut sends what came of an answer that is cut short, before net/http closes the connection: what it still
+// holds it would throw away.
+func (x *exchange) endCut() {
+	if !x.cut {
+		return
+	}
+	http.NewResponseController(x.w).Flush() //nolint:errcheck // a client that left needs no answer
+}
 
 // failBody is fail for a request whose body will not be read to its end: the connection cannot carry
 // another.

@@ -14,6 +14,17 @@
 //
 // A host without any of them answers 404, as does a host of no zone.
 //
+// # What ends here
+//
+// Fields that Connection lists, in any case and on any line, and the other hop-by-hop fields go in both
+// directions, from interim answers and trailers too; WebSocket is the only upgrade. Trailers of a request end
+// here with their announcement (RFC 9110 §6.5.1); those of an answer pass, but for fields that frame a message
+// or are the node's.
+//
+// An answer that the origin breaks off reaches the client as far as it came, status and fields at least, and
+// then the connection closes before its length or its last chunk. It counts as an origin's error and is told
+// in the access log. 502 is for origins that did not bring a whole head.
+//
 // # Bounds
 //
 // See [Config] for what is bounded and by how much. Whatever comes over a bound is answered 503 or waits in

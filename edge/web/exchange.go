@@ -32,6 +32,9 @@ type exchange struct {
 	connection []string
 	closing    connectionValues
 
+	answered answerBody // of the origin
+	cut      bool       // reading it failed
+
 	// Of the access log.
 	logged    []string // rules of action log, and what ended the request early
 	originErr error

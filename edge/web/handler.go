@@ -155,6 +155,7 @@ func (x *exchange) forward() {
 		x.r.Body = x.body
 		defer x.body.stop()
 	}
+	defer x.endCut() // the proxy panics then, as net/http asks of a handler that cannot end its answer
 	ctx := context.WithValue(x.r.Context(), exchangeKey{}, x)
 	x.server.proxy.ServeHTTP(x.w, x.r.WithContext(ctx))
 	cleanTrailer(x.w.Header(), http.TrailerPrefix, x.connection)

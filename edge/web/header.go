@@ -279,6 +279,10 @@ func modifyResponse(res *http.Response) error {
 		}
 	}
 	dropNodeFields(h)
+	if res.StatusCode != http.StatusSwitchingProtocols && res.Body != nil && res.Body != http.NoBody {
+		x.answered = answerBody{res.Body, x}
+		res.Body = &x.answered
+	}
 	s := x.server
 	for i := range s.phases {
 		if p := &s.phases[i]; p.response != nil && !x.skipped[p.name] {

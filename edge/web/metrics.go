@@ -26,7 +26,7 @@ type Metrics struct {
 	Requests [6]uint64
 	// RuleMatches counts rules that matched, RuleErrors expressions that erred and so did not.
 	RuleMatches, RuleErrors uint64
-	// OriginErrors counts requests answered 502 or 504; OriginRefused connections that the origin guard
+	// OriginErrors counts requests answered 502 or 504 and answers that an origin broke off; OriginRefused connections that the origin guard
 	// stopped.
 	OriginErrors, OriginRefused uint64
 	// Shed counts requests answered 503 for lack of a slot.

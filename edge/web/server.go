@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httputil"
@@ -38,7 +40,7 @@ func NewServer(c Config) *Server {
 		ErrorHandler:   originFailed,
 		Transport:      originTransport{s.transport},
 		BufferPool:     new(bufferPool),
-		ErrorLog:       logger,
+		ErrorLog:       log.New(io.Discard, "", 0), // what it would say of an origin is in the access log
 	}
 	s.http = &http.Server{
 		Handler:                      s,
