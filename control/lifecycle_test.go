@@ -138,8 +138,8 @@ func TestRecovery(t *testing.T) {
 				t.Errorf("rollback: %v", err)
 			}
 			wantError(t, "rollback", err, control.ErrNodeAhead)
-			if _, err := svc.Plan(ctx, w.operator); err != nil {
-				t.Errorf("plan: %v", err)
+			if report, err := svc.Plan(ctx, w.operator); err != nil || report.Ahead == nil || report.Ahead.Generation != 40 {
+				t.Errorf("plan: %+v, %v", report, err)
 			}
 		}
 		if got := w.audited(t, "config.signing_stopped"); len(got) != 1 || got[0].Actor != "node fra1" {

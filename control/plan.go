@@ -12,6 +12,8 @@ import (
 type PlanReport struct {
 	Plan *snapshot.Plan // warnings of the build included
 	Live *SnapshotRow
+	// Ahead is what stops an apply from signing anything, nil: nothing does.
+	Ahead *AheadNode
 }
 
 // Plan builds from the rows and compares with what is live (operator). A *ProblemsError says why it cannot
@@ -42,7 +44,7 @@ func (s *Service) report(ctx context.Context, hold bool) (PlanReport, error) {
 	if err != nil {
 		return PlanReport{}, err
 	}
-	return PlanReport{Plan: pre.plan, Live: pre.live}, nil
+	return PlanReport{Plan: pre.plan, Live: pre.live, Ahead: pre.platform.Ahead}, nil
 }
 
 // buildSlot waits until one of the bounded builds may run; done gives the slot back.

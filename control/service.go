@@ -124,12 +124,13 @@ const flushTimeout = 5 * time.Second
 func (s *Service) Run(ctx context.Context) error {
 	defer close(s.stopping)
 	hearing, deaf := context.WithCancel(ctx)
-	changes := s.store.Changes(hearing)
+	all := s.store.Changes(hearing)
 	defer func() {
 		deaf()
-		for range changes { // until nothing of it runs
+		for range all { // until nothing of it runs
 		}
 	}()
+	changes := all // nil once it is closed
 	tick := time.NewTicker(s.refresh)
 	defer tick.Stop()
 	failing := false
