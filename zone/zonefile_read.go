@@ -50,6 +50,9 @@ func ReadZoneFile(r io.Reader, zone Name) (*ZoneFile, error) {
 type fileReader struct {
 	zone   Name
 	origin string // without the trailing dot, "" is the root
+	// originLost is set while a bad directive leaves open what the origin is: the names that hang on it are then
+	// neither judged nor kept, since the directive is told already. ttlLost and lastTTLLost are the same of TTLs.
+	originLost, ttlLost, lastTTLLost bool
 	// owner of the last record; the zero Name when it was bad or there was none.
 	owner    Name
 	ownerSet bool
@@ -102,6 +105,8 @@ func (f *fileReader) entry(e entry) {
 	if e.bad {
 		if len(e.words) > 0 && !e.indented && !strings.HasPrefix(e.words[0].text, "$") {
 			f.takeOwner(e.words[0]) // for the lines that inherit it
+		} else if len(e.words) > 0 {
+			f.lose(e.words[0].text)
 		}
 		return
 	}
@@ -113,25 +118,46 @@ func (f *fileReader) entry(e entry) {
 	words := e.words[1:]
 	switch strings.ToUpper(first.text) {
 	case "$ORIGIN":
+		lost := f.lost(words)
+		f.lose(first.text)
 		if f.wants(e, words, 1, "a name") {
 			origin, err := f.absolute(words[0].text)
 			if err != nil {
 				f.report(words[0].line, words[0].column, "%s", err)
 				return
 			}
-			f.origin = origin
+			f.origin, f.originLost = origin, lost
 		}
 	case "$TTL":
+		f.lose(first.text)
 		if f.wants(e, words, 1, "a number of seconds") {
 			f.ttl = f.parseTTL(words[0])
+			f.ttlLost = f.ttl == 0
 		}
 	case "$GENERATE":
 		f.generate(e)
 	case "$INCLUDE":
+		f.lose("$TTL") // the file may have one
 		f.report(e.line, first.column, "$INCLUDE is refused: put the file's text in its place")
 	default:
+		f.lose("$TTL") // it may be meant
 		f.report(e.line, first.column, "directive %s is not known: there are $ORIGIN, $TTL and $GENERATE", quote(first.text))
 	}
+}
+
+// lose forgets what a directive sets, until one of its kind is good.
+func (f *fileReader) lose(directive string) {
+	switch strings.ToUpper(directive) {
+	case "$ORIGIN":
+		f.originLost = true
+	case "$TTL":
+		f.ttlLost = true
+	}
+}
+
+// lost reports whether the name that words begin with hangs on an origin that is lost.
+func (f *fileReader) lost(words []word) bool {
+	return f.originLost && len(words) > 0 && !dns.IsFqdn(words[0].text)
 }
 
 func (f *fileReader) wants(e entry, words []word, n int, what string) bool {
@@ -171,6 +197,9 @@ func (f *fileReader) takeOwner(w word) {
 	if err == nil {
 		n, err = ParseName(t)
 	}
+	if err == nil && f.lost([]word{w}) {
+		return
+	}
 	if err == nil && !n.Under(f.zone) {
 		err = fmt.Errorf("record %s is outside the zone %s", n, f.zone)
 	}
@@ -196,10 +225,8 @@ func (f *fileReader) record(e entry) {
 	for len(words) > 0 && !words[0].quoted {
 		w := words[0]
 		if !haveTTL && digit(w.text[0]) {
-			if ttl = f.parseTTL(w); ttl != 0 {
-				f.lastTTL = ttl
-			}
-			haveTTL = true
+			ttl = f.parseTTL(w)
+			f.lastTTL, f.lastTTLLost, haveTTL = ttl, ttl == 0, true
 		} else if class, ok := parseClass(w.text); ok && !haveClass {
 			if class != dns.ClassINET {
 				f.report(w.line, w.column, "class %s: only IN is served", strings.ToUpper(w.text))
@@ -221,8 +248,10 @@ func (f *fileReader) record(e entry) {
 	}
 	if !haveTTL {
 		switch {
+		case f.ttlLost:
 		case f.ttl != 0:
 			ttl = f.ttl
+		case f.lastTTLLost:
 		case f.lastTTL != 0:
 			ttl = f.lastTTL
 		default:
