@@ -299,6 +299,19 @@ func TestTLSHost(t *testing.T) {
 	}
 }
 
+func TestErrorPagesOfOneStatusAreNotTwo(t *testing.T) {
+	for _, status := range []string{"0503", "503 ", " 503", "+503", "5_03", "503.", "５０３", "", "399", "600"} {
+		got, err := Settings{ErrorPages: map[string]string{"503": "a", status: "b"}}.Normalize()
+		if err == nil || !strings.Contains(err.Error(), "is not three digits from 400 to 599") {
+			t.Errorf("%q: %v, %v", status, got.ErrorPages, err)
+		}
+	}
+	pages := map[string]string{"400": "a", "503": "b", "599": "c"}
+	if got, err := (Settings{ErrorPages: pages}).Normalize(); err != nil || cmp.Diff(pages, got.ErrorPages) != "" {
+		t.Errorf("%v, %v", got.ErrorPages, err)
+	}
+}
+
 func TestSettings(t *testing.T) {
 	var s Settings
 	for _, kv := range [][2]string{
@@ -329,7 +342,7 @@ func TestSettings(t *testing.T) {
 		t.Error(d)
 	}
 	before := s
-	for _, kv := range [][2]string{{"trace_sampling", "101%"}, {"nope", "1"}, {"soa.refresh", "0"}, {"tls_min_version", "1.1"}, {"error_pages.99", "x"}} {
+	for _, kv := range [][2]string{{"trace_sampling", "101%"}, {"nope", "1"}, {"soa.refresh", "0"}, {"tls_min_version", "1.1"}, {"error_pages.99", "x"}, {"error_pages.0503", "x"}, {"error_pages.0503", ""}} {
 		if err := s.Set(kv[0], kv[1]); err == nil || !strings.Contains(err.Error(), kv[0]) {
 			t.Errorf("%v: %v", kv, err)
 		}

@@ -2,8 +2,8 @@ package zone
 
 import (
 	"crypto/tls"
+	"fmt"
 	"slices"
-	"strconv"
 )
 
 // Defaults of settings.
@@ -43,10 +43,9 @@ func (s Settings) Normalize() (Settings, error) {
 	bad.add(err)
 	pages := make(map[string]string, len(s.ErrorPages))
 	for _, status := range sortedKeys(s.ErrorPages) {
-		n, err := parseNumber(status, "error_pages: status", 400, 599)
-		bad.add(err)
+		bad.add(checkPageStatus(status))
 		bad.in("error_pages", checkText(s.ErrorPages[status], "page "+quote(status), maxBody))
-		pages[strconv.FormatUint(n, 10)] = s.ErrorPages[status]
+		pages[status] = s.ErrorPages[status]
 	}
 	if s.ErrorPages = pages; len(pages) == 0 {
 		s.ErrorPages = nil
@@ -57,6 +56,14 @@ func (s Settings) Normalize() (Settings, error) {
 		return Settings{}, err
 	}
 	return s, nil
+}
+
+// checkPageStatus takes three digits: 0503 beside 503 would be two pages of one status.
+func checkPageStatus(status string) error {
+	if _, err := parseNumber(status, "status", 400, 599); err != nil || len(status) != 3 {
+		return fmt.Errorf("error_pages: status %s is not three digits from 400 to 599", quote(status))
+	}
+	return nil
 }
 
 func normalPercent(bad *problems, what string, p *Percent, def Percent) *Percent {

@@ -182,7 +182,7 @@ func (s *Settings) set(key, value string) error {
 	if status, ok := strings.CutPrefix(key, "error_pages."); ok {
 		if value == "" {
 			delete(s.ErrorPages, status)
-			return nil
+			return checkPageStatus(status)
 		}
 		if s.ErrorPages == nil {
 			s.ErrorPages = make(map[string]string, 1)
