@@ -238,6 +238,11 @@ func transferTime(n int64) time.Duration {
 // readJSON reads one strict JSON value into v (RFC 8259, I-JSON names): unknown and repeated members, bad
 // UTF-8 and whatever follows the value are errors that say where.
 func (c *call) readJSON(v any, limit int64) error {
+	return c.decodeJSON(v, limit, json.RejectUnknownMembers(true))
+}
+
+// decodeJSON is readJSON by other options.
+func (c *call) decodeJSON(v any, limit int64, o ...json.Options) error {
 	body, err := c.body(limit, "application/json")
 	if err != nil {
 		return err
@@ -246,7 +251,7 @@ func (c *call) readJSON(v any, limit int64) error {
 	if err != nil {
 		return bodyError(err)
 	}
-	return json.Unmarshal(raw, v, json.RejectUnknownMembers(true))
+	return json.Unmarshal(raw, v, o...)
 }
 
 // bodyError tells a body that is too long from one that broke off.

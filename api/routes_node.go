@@ -36,8 +36,10 @@ func (h *Handler) nodeRoutes() []*route {
 			method: http.MethodPost, pattern: "/v1/node/ack", access: forNodes, summary: "Report what this node serves",
 			in: reflect.TypeFor[nodeproto.Ack](), limit: maxAckBody, status: http.StatusNoContent,
 			serve: func(c *call) error {
+				// Members that are not known are passed over: nodes are upgraded before the control plane, and a
+				// later one may say more. None of them can say for whom: that is the token's alone.
 				var a nodeproto.Ack
-				if err := c.readJSON(&a, maxAckBody); err != nil {
+				if err := c.decodeJSON(&a, maxAckBody); err != nil {
 					return err
 				}
 				if err := h.svc.Ack(c.r.Context(), c.principal, a); err != nil {

@@ -120,6 +120,7 @@ type fleet struct {
 	dir      string
 	database string
 	key      seal.SigningKey
+	trusted  string // public keys for control plane and nodes, comma-separated; empty: key's own
 	apiAddr  string
 	token    string // of an operator in the workspace
 	control  *process
@@ -176,7 +177,7 @@ func (f *fleet) startControl() {
 	f.t.Helper()
 	f.control = startProcess(f.t, "control plane", []string{
 		"GUARDYN_DATABASE_URL=" + f.database, "GUARDYN_CONFIG_SIGNING_KEY=" + f.key.SecretHex(),
-		"GUARDYN_LISTEN=" + f.apiAddr, "GUARDYN_ALLOWED_ORIGINS=127.0.0.0/8",
+		"GUARDYN_LISTEN=" + f.apiAddr, "GUARDYN_ALLOWED_ORIGINS=127.0.0.0/8", "GUARDYN_CONFIG_PUBLIC_KEYS=" + f.publicKeys(),
 	}, "serve")
 	f.await("control plane ready", func() error { return httpOK("http://" + f.apiAddr + "/readyz") })
 }
@@ -185,13 +186,33 @@ func (n *edgeNode) start() {
 	n.f.t.Helper()
 	n.process = startProcess(n.f.t, n.name, []string{
 		"GUARDYN_API_URL=http://" + n.f.apiAddr, "GUARDYN_NODE_TOKEN=" + n.token,
-		"GUARDYN_CONFIG_PUBLIC_KEYS=" + n.f.key.Public().String(), "GUARDYN_STATE_DIR=" + n.dir,
+		"GUARDYN_CONFIG_PUBLIC_KEYS=" + n.f.publicKeys(), "GUARDYN_STATE_DIR=" + n.dir,
 		"GUARDYN_DNS_LISTEN=" + n.dns, "GUARDYN_HTTP_LISTEN=" + n.http, "GUARDYN_ADMIN_LISTEN=" + n.admin,
 		"GUARDYN_EDGE_ADDRESSES=192.0.2.53,2001:db8::53", "GUARDYN_ALLOWED_ORIGINS=127.0.0.0/8",
 		"GUARDYN_RATE_LIMIT_EXEMPT=127.0.0.0/8",
 		"GUARDYN_DNS_NSID=" + n.name, "GUARDYN_DNS_VERSION_CLIENTS=127.0.0.0/8",
 	}, "edge")
 	n.f.await(n.name+" alive", func() error { return httpOK("http://" + n.admin + "/healthz") })
+}
+
+// publicKeys is what a process that starts now trusts.
+func (f *fleet) publicKeys() string {
+	if f.trusted != "" {
+		return f.trusted
+	}
+	return f.key.Public().String()
+}
+
+// refused runs a command as the operator that must fail, and returns what it prints.
+func (f *fleet) refused(args ...string) string {
+	f.t.Helper()
+	cmd := exec.Command(gdn, args...)
+	cmd.Env = append(cleanEnviron(), "GUARDYN_API_URL=http://"+f.apiAddr, "GUARDYN_TOKEN="+f.token)
+	out, err := cmd.CombinedOutput()
+	if err == nil {
+		f.t.Fatalf("gdn %s was done:\n%s", strings.Join(args, " "), out)
+	}
+	return string(out)
 }
 
 // gdn runs a command as the operator and fails the test when it fails. It returns standard output.
