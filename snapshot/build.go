@@ -123,6 +123,7 @@ func (b *builtZone) build(zi ZoneInput, in *Input, exprs *expressions, rules *ru
 		j.live = in.Live.Zone(z.ID)
 	}
 	j.records()
+	j.occluded()
 	j.rules()
 	j.pools()
 	j.balancers()

@@ -404,3 +404,48 @@ func TestBuildDefaultPool(t *testing.T) {
 		t.Errorf("without a proxied name: %v, %v", warnings, err)
 	}
 }
+
+// TestBuildOccluded: what a delegation or a DNAME takes out of service deserves a word, glue does not.
+func TestBuildOccluded(t *testing.T) {
+	const n = "example.com"
+	r := func(name, typ, content string, proxied bool) zone.Record {
+		return record(t, n, name, typ, content, 0, proxied)
+	}
+	cut := []zone.Record{r("sub", "NS", "ns.sub.example.com.", false), r("ns.sub", "A", "192.0.2.1", false)}
+	for name, row := range map[string]struct {
+		records        []zone.Record
+		code, object   string
+		warning, clean bool
+	}{
+		"delegation with glue":          {records: cut, clean: true},
+		"DS at the cut":                 {records: append(cut[:2:2], r("sub", "DS", "1 8 2 "+strings.Repeat("ab", 32), false)), clean: true},
+		"text at the cut":               {records: append(cut[:2:2], r("sub", "TXT", "x", false)), code: "record_occluded", object: "record sub TXT", warning: true},
+		"address below that is no glue": {records: append(cut[:2:2], r("www.sub", "A", "192.0.2.2", false)), code: "record_occluded", object: "record www.sub A", warning: true},
+		"wildcard below":                {records: append(cut[:2:2], r("*.sub", "TXT", "x", false)), code: "record_occluded", object: "record *.sub TXT", warning: true},
+		"proxied below":                 {records: append(cut[:2:2], r("www.sub", "A", "198.51.100.2", true)), code: "origin_missing", object: "record www.sub A"},
+		"below a DNAME":                 {records: []zone.Record{r("d", "DNAME", "e.example.net.", false), r("x.d", "A", "192.0.2.3", false)}, code: "record_occluded", object: "record x.d A", warning: true},
+		"beside a DNAME":                {records: []zone.Record{r("d", "DNAME", "e.example.net.", false), r("d", "TXT", "x", false)}, clean: true},
+		"DS without NS":                 {records: []zone.Record{r("q", "DS", "1 8 2 "+strings.Repeat("ab", 32), false)}, code: "ds_without_ns", object: "record q DS", warning: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			z := &zone.Zone{ID: id1, Name: zone.MustName(n), Records: row.records}
+			_, found, err := snapshot.Build(snapshot.Input{Zones: []snapshot.ZoneInput{{Workspace: "w", Zone: z}}}, snapshot.Meta{})
+			var problems snapshot.Problems
+			errors.As(err, &problems)
+			if !row.warning {
+				found = append(found, problems...)
+			} else if err != nil {
+				t.Fatalf("problems: %v", err)
+			}
+			if row.clean {
+				if len(found) > 0 {
+					t.Errorf("found %v", found)
+				}
+				return
+			}
+			if len(found) != 1 || found[0].Code != row.code || found[0].Object != row.object {
+				t.Errorf("found %v, want %s of %s", found, row.code, row.object)
+			}
+		})
+	}
+}

@@ -41,13 +41,13 @@ type ZoneChange struct {
 // Line is one line under a zone. Text is whole and may hold control characters; Plan.Text shortens it and
 // makes them inert.
 type Line struct {
-	Kind       string `json:"kind"` // dns, rules, lists, pools, balancers, cache, tls, functions, settings, ceilings
+	Kind       string `json:"kind"` // zone, dns, rules, lists, pools, balancers, cache, tls, functions, settings, ceilings
 	Text       string `json:"text"`
 	Disruptive bool   `json:"disruptive,omitzero"`
 }
 
 // Diff compares by meaning; old may be nil. Zones are matched by name, so a zone that was deleted and made
-// again under a new id shows what differs in it, which may be nothing. The plan lists new zones, then
+// again shows what differs in it, its id at least. A plan has no changes only when the contents are the same. The plan lists new zones, then
 // changed ones, then removed ones, each by name.
 func Diff(old, new *Snapshot) *Plan {
 	p := &Plan{ContentHash: new.content.hash}
@@ -105,6 +105,9 @@ type zoneDiff struct{ ZoneChange }
 
 func diffZone(old, new *zone.Zone) ZoneChange {
 	d := zoneDiff{ZoneChange{ID: new.ID, Name: new.Name, Action: ActionChange}}
+	if old.ID != new.ID {
+		d.line(kindZone, disruptive(kindZone, "id", changed), "made again: its id is %s now, was %s", new.ID, old.ID)
+	}
 	d.records(old, new)
 	d.rules(old.Rulesets, new.Rulesets)
 	d.lists(old.Lists, new.Lists)

@@ -40,6 +40,7 @@ type disruption struct {
 var disruptions = [...]disruption{
 	{kindZone, "", added, false},
 	{kindZone, "", removed, true},
+	{kindZone, "id", changed, false},
 
 	// Changing a record's content is removing one record and adding another.
 	{kindDNS, "A", removed, true},

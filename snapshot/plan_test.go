@@ -86,13 +86,6 @@ func TestPlanWithoutChanges(t *testing.T) {
 	if got := snapshot.Diff(nil, mustBuild(t, snapshot.Meta{})).Text(true); got != "No changes. Nothing is published yet.\n" {
 		t.Errorf("got %q", got)
 	}
-	// A zone that was deleted and made again holds the same: its id is no meaning.
-	again := amthal(t)
-	again.ID = id3
-	next := mustBuild(t, meta42, again)
-	if got := snapshot.Diff(s, next).Text(true); got != "No changes. Version 42 is live.\n" || next.ContentHash() == s.ContentHash() {
-		t.Errorf("got %q", got)
-	}
 }
 
 func TestPlanFirst(t *testing.T) {
@@ -392,5 +385,23 @@ warning: example.com: list \a: No rule uses this list.
 	d := snapshot.Diff(mustBuild(t, meta42, &zone.Zone{ID: id1, Name: zone.MustName(n)}), mustBuild(t, meta42, z))
 	if !strings.Contains(d.Zones[0].Lines[0].Text, long) {
 		t.Error("the plan as data is cut")
+	}
+}
+
+// TestPlanZoneMadeAgain: a plan without changes means that the content is the same, so a zone that was deleted and
+// made again is a change although it serves alike.
+func TestPlanZoneMadeAgain(t *testing.T) {
+	build := func(id zone.ID) *snapshot.Snapshot {
+		z := &zone.Zone{ID: id, Name: zone.MustName("example.com"), Records: []zone.Record{record(t, "example.com", "a", "A", "192.0.2.1", 0, false)}}
+		s, _, err := snapshot.Build(snapshot.Input{Zones: []snapshot.ZoneInput{{Workspace: "w", Zone: z}}}, snapshot.Meta{Version: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	p := snapshot.Diff(build(id1), build(id2))
+	want := "  ~ example.com\n       zone       made again: its id is " + string(id2) + " now, was " + string(id1) + "\n\n1 change\n"
+	if got := p.Text(true); got != want || p.Disruptive {
+		t.Errorf("plan:\n%s\nwant:\n%s", got, want)
 	}
 }
