@@ -99,15 +99,17 @@ func (db *DB) RevokeToken(ctx context.Context, ws, id string, at time.Time, a co
 		if ws != "" {
 			w.and(`workspace_id = ?`, ws)
 		}
-		n, err := q.exec(ctx, `UPDATE edge.token SET revoked_at = coalesce(revoked_at, `+set+`)`+w.String(), w.args...)
+		a := a
+		err := q.row(ctx, `UPDATE edge.token SET revoked_at = coalesce(revoked_at, `+set+`)`+w.String()+
+			` RETURNING coalesce(workspace_id, '')`, w.args...).Scan(&a.Workspace)
 		if err != nil {
+			return missing(err)
+		}
+		if err := q.touchDirectory(ctx); err != nil {
 			return err
 		}
-		if n == 0 {
-			return control.ErrNotFound
-		}
-		return q.touchDirectory(ctx)
-	}, a)
+		return q.appendAudit(ctx, a)
+	})
 	if err != nil {
 		return fmt.Errorf("revoke token %s: %w", id, err)
 	}

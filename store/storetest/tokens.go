@@ -73,7 +73,12 @@ var tokenClauses = []clause{
 		f.fails(f.store.RevokeToken(f.ctx, f.ws, id(), f.now(), f.entry("token.revoke")), control.ErrNotFound)
 		_, _, err := f.store.TokenByHash(f.ctx, t.Hash)
 		f.ok(err)
-		f.ok(f.store.RevokeToken(f.ctx, "", t.ID, f.now(), f.entry("token.revoke"))) // the operator's
+		a := f.entry("token.revoke") // the operator's, who works in another workspace
+		a.Workspace = f.other
+		f.ok(f.store.RevokeToken(f.ctx, "", t.ID, f.now(), a))
+		if got := f.auditOf(f.ws)[0]; got.ID != a.ID {
+			f.Errorf("the token's workspace has no entry of it, its newest is %+v", got)
+		}
 		_, _, err = f.store.TokenByHash(f.ctx, t.Hash)
 		f.fails(err, control.ErrNotFound)
 	}},
