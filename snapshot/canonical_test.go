@@ -45,6 +45,9 @@ func (f filler) fill(v reflect.Value) {
 	case reflect.TypeFor[zone.Name]():
 		v.Set(reflect.ValueOf(zone.MustName(names[f.r.IntN(len(names))])))
 		return
+	case reflect.TypeFor[zone.Mailbox]():
+		v.Set(reflect.ValueOf(zone.MustMailbox([]string{"admin.example.com", `john\.doe.example.com`}[f.r.IntN(2)])))
+		return
 	case reflect.TypeFor[zone.RRType]():
 		v.SetUint([]uint64{1, 5, 15, 16, 28, 65280}[f.r.IntN(6)])
 		return

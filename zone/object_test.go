@@ -17,7 +17,7 @@ const (
 	testAge = "-----BEGIN AGE ENCRYPTED FILE-----\nYWdlLWVuY3J5cHRpb24ub3JnL3YxCi0+IFgyNTUxOQo=\n-----END AGE ENCRYPTED FILE-----\n"
 )
 
-var cmpNames = cmp.AllowUnexported(Name{})
+var cmpNames = cmp.AllowUnexported(Name{}, Mailbox{})
 
 func decode(t *testing.T, s string) *Zone {
 	t.Helper()
@@ -318,6 +318,7 @@ func TestSettings(t *testing.T) {
 		{"trace_sampling", "100%"},
 		{"soa.refresh", "900"},
 		{"soa.mname", "NS1.example.com."},
+		{"soa.rname", `John\.Doe.example.com.`},
 		{"always_https", "on"},
 		{"trusted_proxies", "10.0.0.0/8, 192.0.2.1"},
 		{"error_pages.503", "<p>"},
@@ -336,13 +337,14 @@ func TestSettings(t *testing.T) {
 		{"trusted proxies", "default", "10.0.0.0/8,192.0.2.1"},
 		{"error page 503", "default", "3 bytes"},
 		{"soa mname", "default", "ns1.example.com"},
+		{"soa rname", "default", `john\.doe.example.com`},
 		{"soa refresh", "7200", "900"},
 	}
 	if d := cmp.Diff(want, SettingsDiff(Settings{}, s)); d != "" {
 		t.Error(d)
 	}
 	before := s
-	for _, kv := range [][2]string{{"trace_sampling", "101%"}, {"nope", "1"}, {"soa.refresh", "0"}, {"tls_min_version", "1.1"}, {"error_pages.99", "x"}, {"error_pages.0503", "x"}, {"error_pages.0503", ""}} {
+	for _, kv := range [][2]string{{"trace_sampling", "101%"}, {"nope", "1"}, {"soa.refresh", "0"}, {"soa.rname", "j@example.com"}, {"tls_min_version", "1.1"}, {"error_pages.99", "x"}, {"error_pages.0503", "x"}, {"error_pages.0503", ""}} {
 		if err := s.Set(kv[0], kv[1]); err == nil || !strings.Contains(err.Error(), kv[0]) {
 			t.Errorf("%v: %v", kv, err)
 		}

@@ -30,10 +30,10 @@ type Settings struct {
 // SOA holds what a zone says of itself in its SOA record (RFC 1035 §3.3.13), less the serial. Zero fields
 // take the default.
 type SOA struct {
-	// MName defaults to the first NS target at the apex, else "ns." + the zone's name; RName (a mailbox as
-	// a domain name) to "hostmaster." + the zone's name.
-	MName Name `json:"mname,omitzero"`
-	RName Name `json:"rname,omitzero"`
+	// MName defaults to the first NS target at the apex, else "ns." + the zone's name; RName to
+	// "hostmaster." + the zone's name.
+	MName Name    `json:"mname,omitzero"`
+	RName Mailbox `json:"rname,omitzero"`
 	// Seconds: Refresh 7200, Retry 3600, Expire 1209600, Minimum 300 (negative caching, RFC 2308), TTL 3600.
 	Refresh uint32 `json:"refresh,omitzero"`
 	Retry   uint32 `json:"retry,omitzero"`

@@ -96,10 +96,8 @@ func (s SOA) Normalize() (SOA, error) {
 		inRange(&bad, f.name, *f.v, 1, MaxTTL, decimal)
 		zeroDefault(f.v, f.def)
 	}
-	for name, n := range map[string]Name{"mname": s.MName, "rname": s.RName} {
-		if n.IsWildcard() {
-			bad.addf("%s %s is a wildcard", name, quote(n.s))
-		}
+	if s.MName.IsWildcard() {
+		bad.addf("mname %s is a wildcard", quote(s.MName.s))
 	}
 	if err := bad.err(); err != nil {
 		return SOA{}, err
@@ -138,7 +136,7 @@ func (z *Zone) EffectiveSOA() SOA {
 		}
 	}
 	or(&s.MName, below(z.Name, "ns"))
-	or(&s.RName, below(z.Name, "hostmaster"))
+	or(&s.RName, Mailbox(below(z.Name, "hostmaster")))
 	return s
 }
 

@@ -53,19 +53,6 @@ func settingTable() []setting {
 			},
 		}
 	}
-	name := func(key, label string, field func(*Settings) *Name) setting {
-		return setting{
-			key, label,
-			func(s *Settings) string { return orWord(field(s).s, byDefault) },
-			func(s *Settings, v string) (err error) {
-				if *field(s) = (Name{}); v == byDefault {
-					return nil
-				}
-				*field(s), err = ParseName(v)
-				return err
-			},
-		}
-	}
 	out := []setting{
 		percent("trace_sampling", "trace sampling", func(s *Settings) **Percent { return &s.TraceSampling }, DefaultTraceSampling),
 		percent("log_sampling", "log sampling", func(s *Settings) **Percent { return &s.LogSampling }, DefaultLogSampling),
@@ -95,8 +82,28 @@ func settingTable() []setting {
 		},
 		list("tls_ciphers", "tls ciphers", func(s *Settings) *[]string { return &s.TLSCiphers }),
 		list("trusted_proxies", "trusted proxies", func(s *Settings) *[]string { return &s.TrustedProxies }),
-		name("soa.mname", "soa mname", func(s *Settings) *Name { return &s.SOA.MName }),
-		name("soa.rname", "soa rname", func(s *Settings) *Name { return &s.SOA.RName }),
+		{
+			"soa.mname", "soa mname",
+			func(s *Settings) string { return orWord(s.SOA.MName.s, byDefault) },
+			func(s *Settings, v string) (err error) {
+				if s.SOA.MName = (Name{}); v == byDefault {
+					return nil
+				}
+				s.SOA.MName, err = ParseName(v)
+				return err
+			},
+		},
+		{
+			"soa.rname", "soa rname",
+			func(s *Settings) string { return orWord(s.SOA.RName.s, byDefault) },
+			func(s *Settings, v string) (err error) {
+				if s.SOA.RName = (Mailbox{}); v == byDefault {
+					return nil
+				}
+				s.SOA.RName, err = ParseMailbox(v)
+				return err
+			},
+		},
 	}
 	for i, f := range new(SOA).seconds() {
 		out = append(out, setting{

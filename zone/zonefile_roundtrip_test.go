@@ -140,6 +140,7 @@ func TestZoneFileRoundTrip(t *testing.T) {
 			}
 		}
 		z.Settings.SOA.Refresh = rapid.SampledFrom([]uint32{0, 1, 7200, MaxTTL}).Draw(t, "refresh")
+		z.Settings.SOA.RName = rapid.SampledFrom([]Mailbox{{}, MustMailbox("admin.example.net"), MustMailbox(`a\.b\\\@\000.example.com`)}).Draw(t, "rname")
 		z.Settings.SOA.MName = rapid.SampledFrom([]Name{{}, MustName("ns.example.net")}).Draw(t, "mname")
 		if err := z.Normalize(); err != nil {
 			t.Fatal(err)

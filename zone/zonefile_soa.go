@@ -3,7 +3,6 @@ package zone
 import (
 	"fmt"
 	"slices"
-	"strings"
 )
 
 // takeSOA reads the SOA record: its fields but for the serial become the zone's settings. words begin with
@@ -24,18 +23,19 @@ func (f *fileReader) takeSOA(e entry, words []word, ttl uint32) {
 		f.report(w.line, w.column, "SOA: %s", err)
 		bad = true
 	}
-	for i, to := range []*Name{&s.MName, &s.RName} {
-		text, err := f.absolute(words[i].text)
-		if err == nil && text != "" {
-			if strings.IndexByte(text, '\\') >= 0 {
-				err = fmt.Errorf("name %s: a mailbox with a dot or the like before the @ cannot be kept; use another", quote(words[i].text))
-			} else {
-				*to, err = ParseName(text)
-			}
-		}
-		if err != nil {
-			fail(words[i], err)
-		}
+	mname, err := f.absolute(words[0].text)
+	if err == nil && mname != "" {
+		s.MName, err = ParseName(mname)
+	}
+	if err != nil {
+		fail(words[0], err)
+	}
+	rname, err := f.absolute(words[1].text)
+	if err == nil && rname != "" {
+		s.RName, err = ParseMailbox(rname)
+	}
+	if err != nil {
+		fail(words[1], err)
 	}
 	if _, err := parseNumber(words[2].text, "serial", 0, 1<<32-1); err != nil {
 		fail(words[2], err)

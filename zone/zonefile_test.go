@@ -157,8 +157,8 @@ line 14, column 3: ttl "99999999999" is over
 line 15, column 3: ttl 0`},
 		{"second SOA", "@ 60 SOA a b 1 2 3 4 5\n@ 60 SOA a b 2 2 3 4 5\n", "line 2: a second SOA record, unlike the one on line 1"},
 		{"SOA elsewhere", "www 60 SOA a b 1 2 3 4 5\n", "line 1: the SOA record of www.example.com"},
-		{"SOA fields", "@ 60 SOA a..b first\\.last x 2 0 4y 5\n", `line 1, column 10: SOA: name "a..b.example.com"
-line 1, column 15: SOA: name "first\\.last"
+		{"SOA fields", "@ 60 SOA a..b first\\300.x x 2 0 4y 5\n", `line 1, column 10: SOA: name "a..b.example.com"
+line 1, column 15: SOA: name "first\\300
 line 1, column 27: SOA: serial
 line 1, column 31: SOA: retry 0
 line 1, column 33: SOA: ttl "4y"`},

@@ -283,7 +283,7 @@ func (c *Compiler) packSOA(z *zone.Zone) (negativeTTL uint32, err error) {
 	c.data = appendHeader(c.data, dns.TypeSOA, ttl, 0)
 	for _, name := range []string{mname, rname} {
 		var ok bool
-		if c.data, ok = AppendWire(c.data, strings.TrimSuffix(name, ".")); !ok {
+		if c.data, ok = appendTarget(c.data, name); !ok {
 			return 0, fmt.Errorf("SOA: the name %q cannot be packed", name)
 		}
 	}
@@ -292,6 +292,17 @@ func (c *Compiler) packSOA(z *zone.Zone) (negativeTTL uint32, err error) {
 	}
 	binary.BigEndian.PutUint16(c.data[at+headerLen-2:], uint16(len(c.data)-at-headerLen))
 	return min(ttl, minimum), nil
+}
+
+// appendTarget is AppendWire for a name that may be written with escapes, as one in RDATA may be.
+func appendTarget(dst []byte, name string) (wire []byte, ok bool) {
+	name = strings.TrimSuffix(name, ".")
+	if strings.IndexByte(name, '\\') < 0 {
+		return AppendWire(dst, name)
+	}
+	var buf [MaxName]byte
+	n, err := dns.PackDomainName(name+".", buf[:], 0, nil, false)
+	return append(dst, buf[:n]...), err == nil
 }
 
 func recordError(r *zone.Record, err error) error {

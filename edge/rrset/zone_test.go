@@ -280,9 +280,9 @@ func TestSOASettings(t *testing.T) {
 			negative: 300,
 		},
 		"all set, TTL below minimum": {
-			soa:      zone.SOA{MName: zone.MustName("m.example.org"), RName: zone.MustName("r.example.org"), Refresh: 1, Retry: 2, Expire: 3, Minimum: 900, TTL: 60},
+			soa:      zone.SOA{MName: zone.MustName("m.example.org"), RName: zone.MustMailbox(`r\.s.example.org`), Refresh: 1, Retry: 2, Expire: 3, Minimum: 900, TTL: 60},
 			records:  []string{"@ NS b.example.net"},
-			want:     "example.com. 60 IN SOA m.example.org. r.example.org. 7 1 2 3 900",
+			want:     "example.com. 60 IN SOA m.example.org. r\\.s.example.org. 7 1 2 3 900",
 			negative: 60,
 		},
 	} {
