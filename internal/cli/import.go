@@ -83,6 +83,9 @@ func (a *app) printImport(name string, r *api.ImportResult, dryRun bool) error {
 		return a.printJSON(r)
 	}
 	a.printf("%s: %d added, %d updated, %d removed, %d unchanged\n", name, r.Added, r.Updated, r.Removed, r.Unchanged)
+	if r.Settings {
+		a.printf("%s: the SOA's fields change settings; gdn settings show %s\n", name, name)
+	}
 	if dryRun {
 		a.notef("dry run: nothing was changed\n")
 	}

@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"context"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -13,7 +15,7 @@ func (a *app) rulesCommand() *cobra.Command {
 	size := func(r api.Ruleset) string { return count(len(r.Rules), "rule") }
 	return objectCommand(a, objects[api.Ruleset, api.Ruleset]{
 		verb: "rules", short: "Rulesets, one for each phase", noun: "ruleset", arg: "PHASE",
-		put: (*api.Client).PutRuleset, get: (*api.Client).Ruleset,
+		put: putRules, get: (*api.Client).Ruleset,
 		remove: (*api.Client).DeleteRuleset, list: (*api.Client).Rulesets,
 		size: size, summary: size,
 	})
@@ -111,4 +113,12 @@ func (a *app) cacheCommand() *cobra.Command {
 		},
 	})
 	return group("cache", "Cache policy of a zone", set, show)
+}
+
+// putRules refuses a file that does not say what the rules are: it would remove them all.
+func putRules(c *api.Client, ctx context.Context, zone, phase string, v api.Ruleset, o api.WriteOptions) (*api.Ruleset, int64, error) {
+	if v.Rules == nil {
+		return nil, 0, hint(errors.New("the file has no member rules"), "write rules: [] to have none, or use gdn rules rm")
+	}
+	return c.PutRuleset(ctx, zone, phase, v, o)
 }

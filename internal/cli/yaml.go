@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -59,48 +61,102 @@ func (a *app) readYAML(path string, v any) error {
 	return decodeYAML(data, name, v)
 }
 
+// maxYAMLProblems bounds how many mistakes of one file are told.
+const maxYAMLProblems = 100
+
+// decodeYAML reads one document into v, a pointer, which keeps its value on an error.
 func decodeYAML(data []byte, name string, v any) error {
 	conv := parseYAML(data)
-	if len(conv.problems) > 0 {
-		if len(conv.problems) == 1 && conv.single {
-			return errors.New(prefixLines(name, conv.problems)[0])
+	problems := conv.problems
+	for len(conv.problems) == 0 && len(problems) < maxYAMLProblems {
+		to := reflect.New(reflect.TypeOf(v).Elem())
+		err := json.Unmarshal(conv.text.Bytes(), to.Interface(), json.RejectUnknownMembers(true))
+		if err == nil {
+			if len(problems) == 0 {
+				reflect.ValueOf(v).Elem().Set(to.Elem())
+				return nil
+			}
+			break
 		}
-		return &lineErrors{
-			summary: fmt.Sprintf("%s: %s", name, count(len(conv.problems), "problem")),
-			lines:   prefixLines(name, conv.problems),
+		var semantic *json.SemanticError
+		if !errors.As(err, &semantic) {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		problems = append(problems, lineProblem{conv.line(semantic.JSONPointer), semanticMessage(semantic)})
+		// The decoder stops at its first mistake: without that value it finds the next.
+		if !prune(conv.root, semantic.JSONPointer) {
+			break
+		}
+		conv = convertYAML(conv.root)
+	}
+	if len(problems) == 1 {
+		return errors.New(prefixLines(name, problems)[0])
+	}
+	return &lineErrors{
+		summary: fmt.Sprintf("%s: %s", name, count(len(problems), "problem")),
+		lines:   prefixLines(name, problems),
+	}
+}
+
+// prune takes the value at a pointer out of a tree; false when there is none, or it is the whole.
+func prune(n *yaml.Node, at jsontext.Pointer) bool {
+	parent, index, width := (*yaml.Node)(nil), 0, 1
+	for token := range at.Tokens() {
+		parent, index = n, -1
+		switch n.Kind {
+		case yaml.MappingNode:
+			width = 2
+			for i := 0; i+1 < len(n.Content); i += 2 {
+				if n.Content[i].Value == token {
+					index, n = i, n.Content[i+1]
+					break
+				}
+			}
+		case yaml.SequenceNode:
+			width = 1
+			if i, err := strconv.Atoi(token); err == nil && i < len(n.Content) {
+				index, n = i, n.Content[i]
+			}
+		}
+		if index < 0 {
+			return false
 		}
 	}
-	err := json.Unmarshal(conv.text.Bytes(), v, json.RejectUnknownMembers(true))
-	if err == nil {
-		return nil
+	if parent == nil {
+		return false
 	}
-	var semantic *json.SemanticError
-	if !errors.As(err, &semantic) {
-		return fmt.Errorf("%s: %w", name, err)
-	}
-	return fmt.Errorf("%s:%d: %s", name, conv.line(semantic.JSONPointer), semanticMessage(semantic))
+	parent.Content = slices.Delete(parent.Content, index, index+width)
+	return true
 }
 
 // parseYAML reads one document into JSON text. What is wrong is in problems; with any, the text is of no use.
 func parseYAML(data []byte) *yamlReader {
-	conv := &yamlReader{lines: map[jsontext.Pointer]int{}}
-	conv.encoder = jsontext.NewEncoder(&conv.text)
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
 	var document, second yaml.Node
+	none := convertYAML(nil)
 	switch err := decoder.Decode(&document); {
 	case errors.Is(err, io.EOF):
-		return conv.only(lineProblem{0, "the file is empty"})
+		return none.only(lineProblem{0, "the file is empty"})
 	case err != nil:
-		return conv.only(syntaxProblem(err))
+		return none.only(syntaxProblem(err))
 	}
 	switch err := decoder.Decode(&second); {
 	case err == nil:
-		return conv.only(lineProblem{second.Line, "a second document; put one in each file"})
+		return none.only(lineProblem{second.Line, "a second document; put one in each file"})
 	case !errors.Is(err, io.EOF):
-		return conv.only(syntaxProblem(err))
+		return none.only(syntaxProblem(err))
 	}
-	conv.value(document.Content[0], "", 0)
-	return conv
+	return convertYAML(document.Content[0])
+}
+
+// convertYAML turns a tree into JSON text.
+func convertYAML(root *yaml.Node) *yamlReader {
+	y := &yamlReader{root: root, lines: map[jsontext.Pointer]int{}}
+	y.encoder = jsontext.NewEncoder(&y.text)
+	if root != nil {
+		y.value(root, "", 0)
+	}
+	return y
 }
 
 // syntaxProblem takes the line out of the library's words ("yaml: line 3: …").
@@ -182,15 +238,15 @@ func count(n int, noun string) string {
 
 // yamlReader turns a YAML tree into JSON text and remembers the line of every value.
 type yamlReader struct {
+	root     *yaml.Node
 	text     bytes.Buffer
 	encoder  *jsontext.Encoder
 	lines    map[jsontext.Pointer]int
 	problems []lineProblem
-	single   bool // the document was not read further than its one problem
 }
 
 func (y *yamlReader) only(p lineProblem) *yamlReader {
-	y.problems, y.single = []lineProblem{p}, true
+	y.problems = []lineProblem{p}
 	return y
 }
 
@@ -269,7 +325,7 @@ func (y *yamlReader) mapping(n *yaml.Node, at jsontext.Pointer, depth int) {
 func (y *yamlReader) scalar(n *yaml.Node) {
 	switch n.ShortTag() {
 	case "!!null":
-		y.token(jsontext.Null)
+		y.problem(n, "there is no value here; write one, or leave the member out")
 	case "!!bool":
 		var b bool
 		if err := n.Decode(&b); err != nil {

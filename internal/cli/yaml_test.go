@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -58,6 +59,32 @@ func TestDecodeYAMLTellsEveryProblem(t *testing.T) {
 	}
 	if len(lines.lines) != 3 {
 		t.Errorf("lines are %q, want 3", lines.lines)
+	}
+	for name, row := range map[string]struct {
+		text string
+		to   any
+		want []string
+	}{
+		"unknown members": {"kind: ip\nitms: [a]\nfoo: 1\n", new(zone.List), []string{`f:2: unknown member "itms"`, `f:3: unknown member "foo"`}},
+		"at every depth": {
+			"rules:\n  - expresion: \"true\"\n    action: block\n    foo: 1\n  - {action: 3}\nbar: 2\n", new(api.Ruleset),
+			[]string{`f:2: unknown member "rules.0.expresion"`, `f:4: unknown member "rules.0.foo"`, "f:5: rules.1.action: a number does not belong here", `f:6: unknown member "bar"`},
+		},
+		"no value": {"rules:\n", new(api.Ruleset), []string{"f:1: there is no value here; write one, or leave the member out"}},
+		"null":     {"null\n", new(api.Ruleset), []string{"f:1: there is no value here; write one, or leave the member out"}},
+	} {
+		err := decodeYAML([]byte(row.text), "f", row.to)
+		if err == nil {
+			t.Errorf("%s: taken", name)
+			continue
+		}
+		got := []string{err.Error()}
+		if errors.As(err, &lines) {
+			got = lines.lines
+		}
+		if !slices.Equal(got, row.want) {
+			t.Errorf("%s:\n%q, want\n%q", name, got, row.want)
+		}
 	}
 }
 
