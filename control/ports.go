@@ -119,6 +119,7 @@ type DirectoryStore interface {
 	CreateToken(ctx context.Context, t Token, a AuditEntry) error
 	// ListTokens of a workspace, or of every one when ws is empty, newest first; page key is the id.
 	ListTokens(ctx context.Context, ws string, p Page) ([]Token, error)
+	// RevokeToken writes its audit entry to the log of the token's own workspace, whoever revokes it.
 	RevokeToken(ctx context.Context, ws, id string, at time.Time, a AuditEntry) error
 	// TokenByHash returns a token that is not revoked with whom it speaks for; ErrNotFound. Expiry is the caller's.
 	TokenByHash(ctx context.Context, hash [32]byte) (Token, Principal, error)
