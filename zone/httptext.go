@@ -86,7 +86,7 @@ func checkLocation(s string) error {
 
 // reservedFields are header fields that frame messages or that the node sets itself.
 const reservedFields = " connection keep-alive proxy-connection proxy-authenticate proxy-authorization te trailer" +
-	" transfer-encoding upgrade content-length host "
+	" transfer-encoding upgrade http2-settings content-length host proxy cdn-loop "
 
 // parseFieldName folds the name of a header field that a rule sets or removes.
 func parseFieldName(s string, set bool) (string, error) {
@@ -99,7 +99,7 @@ func parseFieldName(s string, set bool) (string, error) {
 		return "", fmt.Errorf("%s belongs to the connection or to routing; no rule changes it", n)
 	case strings.HasPrefix(n, "x-guardyn-"):
 		return "", fmt.Errorf("%s: names that begin with x-guardyn- are the node's own", n)
-	case set && (n == "forwarded" || strings.HasPrefix(n, "x-forwarded-")):
+	case set && (n == "forwarded" || n == "x-forwarded" || n == "x-real-ip" || strings.HasPrefix(n, "x-forwarded-")):
 		return "", fmt.Errorf("%s is set by the node itself", n)
 	}
 	return n, nil

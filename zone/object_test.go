@@ -191,6 +191,8 @@ func TestRuleRefuses(t *testing.T) {
 		{"rewrite path with query", PhaseTransformRequest, Rule{Action: ActionRewrite, Parameters: Parameters{Path: "/a?b"}}, "%3F"},
 		{"rewrite query", PhaseTransformRequest, Rule{Action: ActionRewrite, Parameters: Parameters{Query: text("a#b")}}, "%23"},
 		{"header of the connection", PhaseTransformRequest, Rule{Action: ActionSetHeader, Parameters: Parameters{Name: "Transfer-Encoding", Value: "x"}}, "connection"},
+		{"header that no node sends", PhaseTransformRequest, Rule{Action: ActionSetHeader, Parameters: Parameters{Name: "Proxy", Value: "x"}}, "no rule changes it"},
+		{"header that the node sets", PhaseTransformRequest, Rule{Action: ActionSetHeader, Parameters: Parameters{Name: "X-Real-IP", Value: "x"}}, "set by the node itself"},
 		{"header of the node", PhaseTransformResponse, Rule{Action: ActionSetHeader, Parameters: Parameters{Name: "X-Guardyn-Version", Value: "x"}}, "node's own"},
 		{"header name", PhaseTransformResponse, Rule{Action: ActionSetHeader, Parameters: Parameters{Name: "a b", Value: "x"}}, "not the name"},
 		{"header value", PhaseTransformResponse, Rule{Action: ActionSetHeader, Parameters: Parameters{Name: "a", Value: "x\r\ny: z"}}, "control character"},
