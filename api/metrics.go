@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/guardyn-edge/guardyn/control"
+	"github.com/guardyn-edge/guardyn/seal"
 )
 
 // fleetAge is how old the count of nodes that are behind may be: /metrics needs no token, and must not be a
@@ -25,6 +26,7 @@ type metrics struct {
 	seconds   *prometheus.HistogramVec
 	applies   *prometheus.CounterVec
 	rollbacks *prometheus.CounterVec
+	refusals  *prometheus.CounterVec
 	polls     [4]prometheus.Counter // by pollResult
 }
 
@@ -44,6 +46,12 @@ func newMetrics(reg *prometheus.Registry, svc *control.Service, now func() time.
 			Name: "guardyn_rollbacks_total", Help: "Requests to go back, by outcome: rolled_back or the code of the refusal.",
 		}, []string{"outcome"}),
 	}
+	m.refusals = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "guardyn_node_refusals_total", Help: "Reports of nodes that refused an artefact, by why: signature, activation, content or other.",
+	}, []string{"reason"})
+	for _, reason := range []string{"signature", "activation", "content", "other"} {
+		m.refusals.WithLabelValues(reason)
+	}
 	polls := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "guardyn_polls_total", Help: "Polls of nodes, by result: current (204), artefact (200), ahead (409) or refused.",
 	}, []string{"result"})
@@ -51,7 +59,7 @@ func newMetrics(reg *prometheus.Registry, svc *control.Service, now func() time.
 		m.polls[i] = polls.WithLabelValues(result)
 	}
 	for _, c := range []prometheus.Collector{
-		m.requests, m.seconds, m.applies, m.rollbacks, polls, &stats{svc: svc, now: now},
+		m.requests, m.seconds, m.applies, m.rollbacks, m.refusals, polls, &stats{svc: svc, now: now},
 	} {
 		if err := reg.Register(c); err != nil {
 			return nil, fmt.Errorf("metrics: %w", err)
@@ -89,6 +97,21 @@ func (m *metrics) request(method, route string, status int, took time.Duration) 
 // apply counts what came of a request to publish, rollback of one to go back.
 func (m *metrics) apply(outcome string)    { m.applies.WithLabelValues(outcome).Inc() }
 func (m *metrics) rollback(outcome string) { m.rollbacks.WithLabelValues(outcome).Inc() }
+
+// refusal counts what a node reported. Its words are the node's own: the reasons here are a closed set.
+func (m *metrics) refusal(code string) {
+	reason := "other"
+	switch code {
+	case seal.CodeUnsigned, seal.CodeKeyUntrusted, seal.CodeSignatureMalformed, seal.CodeSignatureInvalid, seal.CodeFreshnessInvalid:
+		reason = "signature"
+	case seal.CodeActivationInvalid, seal.CodeStaleGeneration, seal.CodeEquivocation, seal.CodeGenerationJump:
+		reason = "activation"
+	case seal.CodeTooLarge, seal.CodePayloadMalformed, seal.CodeFormatUnsupported, seal.CodeHashMismatch, seal.CodeZoneIDMismatch,
+		seal.CodeHostDuplicate, seal.CodeEnvelopeMismatch:
+		reason = "content"
+	}
+	m.refusals.WithLabelValues(reason).Inc()
+}
 
 // stats collects what the control plane counts itself.
 type stats struct {

@@ -232,6 +232,13 @@ func TestAck(t *testing.T) {
 	if n := node("node"); n.LastError == nil || n.LastError.Code != "compile_failed" {
 		t.Errorf("after a rejection: %+v", n)
 	}
+	forged := good
+	forged.Error = &nodeproto.AckError{Code: "signature_invalid", Message: "it does not verify", Version: res.Version}
+	p.must(p.nodeClient("node").Ack(ctx, forged))
+	if a := p.request("anonymous", "GET", "/metrics", ""); !strings.Contains(a.body, `guardyn_node_refusals_total{reason="signature"} 1`) ||
+		!strings.Contains(a.body, `guardyn_node_refusals_total{reason="other"} 1`) {
+		t.Errorf("metrics of refusals:\n%s", a.body)
+	}
 	log, err := op.Audit(ctx, api.AuditOptions{All: true})
 	p.must(err)
 	rejected := false

@@ -45,6 +45,9 @@ func (h *Handler) nodeRoutes() []*route {
 				if err := h.svc.Ack(c.r.Context(), c.principal, a); err != nil {
 					return err
 				}
+				if a.Error != nil {
+					h.metrics.refusal(a.Error.Code)
+				}
 				return c.noContent()
 			},
 		},
