@@ -138,7 +138,7 @@ func (h *Handler) rollback(c *call, in RollbackRequest) (*RollbackResult, error)
 	// As with apply.
 	res, err := h.svc.Rollback(context.WithoutCancel(c.r.Context()), c.principal, control.RollbackRequest{
 		Version: in.Version, Message: in.Message, AcceptDisruption: in.AcceptDisruption,
-		ExpectedContentHash: in.ExpectedContentHash, DryRun: in.DryRun, IdempotencyKey: key,
+		ExpectedContentHash: in.ExpectedContentHash, ExpectedGeneration: in.ExpectedGeneration, DryRun: in.DryRun, IdempotencyKey: key,
 	})
 	if err != nil {
 		h.metrics.rollback(c.failure(err).Code)

@@ -109,6 +109,9 @@ type RollbackRequest struct {
 	// ExpectedContentHash is the hash of the plan that was reviewed; when what would be activated differs, the
 	// answer is 409 plan_changed.
 	ExpectedContentHash string `json:"expected_content_hash,omitempty"`
+	// ExpectedGeneration is the live one that the reviewed plan was compared with (the generation of a dry run's
+	// answer); when another is live, the answer is 409 plan_changed.
+	ExpectedGeneration uint64 `json:"expected_generation,omitzero"`
 	// DryRun answers with the plan and changes nothing.
 	DryRun bool `json:"dry_run,omitzero"`
 }

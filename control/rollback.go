@@ -21,6 +21,8 @@ type RollbackRequest struct {
 	// ExpectedContentHash, when not empty, is the only content that may be activated: that of the plan which
 	// was reviewed.
 	ExpectedContentHash string
+	// ExpectedGeneration, when not 0, is what must still be live: what the reviewed plan was compared with.
+	ExpectedGeneration uint64
 	// DryRun finds the target and compares, and changes nothing.
 	DryRun bool
 	// IdempotencyKey is as in ApplyRequest. A dry run has no use for one.
@@ -188,7 +190,8 @@ func (s *Service) rollback(ctx context.Context, p Principal, r RollbackRequest, 
 	switch {
 	case err != nil:
 		return RollbackResult{}, err
-	case r.ExpectedContentHash != "" && r.ExpectedContentHash != t.row.ContentHash:
+	case r.ExpectedContentHash != "" && r.ExpectedContentHash != t.row.ContentHash,
+		r.ExpectedGeneration != 0 && r.ExpectedGeneration != t.platform.Generation:
 		return RollbackResult{}, &PlanChangedError{Plan: t.plan}
 	case t.plan.Disruptive && !r.AcceptDisruption:
 		return RollbackResult{}, &DisruptiveError{Plan: t.plan}

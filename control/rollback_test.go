@@ -108,7 +108,15 @@ func TestRollbackGoesToTheRecordedParent(t *testing.T) {
 		}); !errors.As(err, &changed) || changed.Plan.ContentHash != dry.ContentHash {
 			t.Fatalf("another hash: %v", err)
 		}
-		r := control.RollbackRequest{AcceptDisruption: true, ExpectedContentHash: dry.ContentHash, Message: "bad"}
+		changed = nil
+		if _, err := w.svc.Rollback(ctx, w.operator, control.RollbackRequest{
+			AcceptDisruption: true, Version: 1, ExpectedGeneration: dry.Generation - 1,
+		}); !errors.As(err, &changed) {
+			t.Fatalf("compared with another generation: %v", err)
+		}
+		r := control.RollbackRequest{
+			AcceptDisruption: true, ExpectedContentHash: dry.ContentHash, ExpectedGeneration: dry.Generation, Message: "bad",
+		}
 		if res := w.rollback(t, r); !res.RolledBack || res.Version != 2 || res.Generation != 4 || res.Resealed || res.Zones != 1 {
 			t.Errorf("rollback: %+v", res)
 		}

@@ -83,7 +83,7 @@ func (a *app) rollback(ctx context.Context, c *api.Client, f rollbackFlags) erro
 		return hint(errors.New("this rollback can interrupt traffic; nothing was activated"),
 			"review the lines marked !, then run gdn rollback --accept-disruption")
 	}
-	f.ExpectedContentHash = target.ContentHash
+	f.ExpectedContentHash, f.ExpectedGeneration = target.ContentHash, target.Generation
 	result, err := c.Rollback(ctx, f.RollbackRequest)
 	if err != nil {
 		return a.applyError(err)
