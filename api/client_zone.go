@@ -72,6 +72,7 @@ func (c *Client) ImportZone(ctx context.Context, zone string, file io.Reader, o 
 	out := new(ImportResult)
 	_, err := c.do(ctx, request{
 		method: http.MethodPost, path: path("v1", "zones", zone, "import"), query: q, body: file, contentType: "text/dns",
+		header: WriteOptions{IfRevision: o.IfRevision}.header(),
 	}, out)
 	if err != nil {
 		return nil, err

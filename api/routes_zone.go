@@ -72,7 +72,7 @@ func (h *Handler) zoneRoutes() []*route {
 		{
 			method: http.MethodPost, pattern: "/v1/zones/{zone}/import", access: forUsers, role: "editor",
 			query: []string{"replace", "dry_run"}, summary: "Import a zone file (RFC 1035 §5), all or nothing",
-			inType: "text/dns", limit: maxImportBody, out: reflect.TypeFor[ImportResult](), status: http.StatusOK,
+			inType: "text/dns", limit: maxImportBody, out: reflect.TypeFor[ImportResult](), status: http.StatusOK, conditional: true,
 			serve: h.importZone,
 		},
 		{
@@ -107,7 +107,9 @@ func (h *Handler) importZone(c *call) error {
 		return err
 	}
 	in := &keptError{r: body}
-	res, err := h.svc.ImportZoneFile(c.r.Context(), c.principal, c.param("zone"), in, control.ImportOptions{Replace: replace, DryRun: dry})
+	res, err := h.svc.ImportZoneFile(c.r.Context(), c.principal, c.param("zone"), in, control.ImportOptions{
+		Replace: replace, DryRun: dry, IfRevision: c.condition.revision,
+	})
 	if in.err != nil {
 		// However the reader of zone files put it: the body was too long, or did not come whole.
 		return bodyError(in.err)

@@ -49,6 +49,8 @@ type RecordFilter struct {
 type ImportOptions struct {
 	Replace bool // records that the file does not have are removed
 	DryRun  bool // only tell what would be done
+	// IfRevision, when not 0, is the zone's revision that must still stand, else the answer is 412.
+	IfRevision int64
 }
 
 // ImportResult counts records by what the import did (or would do) with them; updated ones changed TTL or

@@ -20,6 +20,8 @@ type ImportOptions struct {
 	Replace bool
 	// DryRun counts and changes nothing.
 	DryRun bool
+	// IfRevision, when not 0, is the zone's revision that must still stand (ErrConflict).
+	IfRevision int64
 }
 
 // ImportResult counts records. Settings tells that the file's SOA changed the zone's settings.
@@ -48,7 +50,7 @@ func (s *Service) ImportZoneFile(ctx context.Context, p Principal, ref string, r
 	}
 	for range editAttempts {
 		res, err := s.importOnce(ctx, p, z, file, o)
-		if !errors.Is(err, ErrConflict) {
+		if !errors.Is(err, ErrConflict) || o.IfRevision != 0 {
 			return res, err
 		}
 	}
@@ -83,6 +85,9 @@ func (s *Service) importOnce(ctx context.Context, p Principal, z ZoneRow, file *
 	have, revision, err := s.store.ReadRecords(ctx, p.Workspace, z.ID)
 	if err != nil {
 		return ImportResult{}, fmt.Errorf("reading records of %s: %w", z.Name, err)
+	}
+	if o.IfRevision != 0 && o.IfRevision != revision {
+		return ImportResult{}, fmt.Errorf("importing into %s: the zone %w", z.Name, ErrConflict)
 	}
 	ch, res := compareRecords(have, file.Records, o.Replace)
 	if file.SOA != nil {

@@ -27,6 +27,8 @@ type zoneState struct {
 	name    zone.Name
 	records []zone.Record // sorted, without duplicates
 	objects map[objectKey]object
+	// revision of the zone that all of this is of, 0 for a file's.
+	revision int64
 }
 
 // emptyBody is the body of a single object that has its defaults.
@@ -54,6 +56,7 @@ func (a *app) readZone(ctx context.Context, c *api.Client, name string) (*zoneSt
 			return nil, zoneErr
 		}
 		if err == nil && after.Revision == before.Revision {
+			state.revision = after.Revision
 			return state, nil
 		}
 		before = after

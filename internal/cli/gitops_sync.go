@@ -226,7 +226,15 @@ func importRecords(ctx context.Context, c *api.Client, z *zoneEdits, dryRun bool
 	if err != nil {
 		return err
 	}
-	got, err := c.ImportZone(ctx, z.Zone, bytes.NewReader(text), api.ImportOptions{Replace: z.changes.removed > 0, DryRun: dryRun})
+	o := api.ImportOptions{Replace: z.changes.removed > 0, DryRun: dryRun}
+	if !dryRun && z.have != nil {
+		o.IfRevision = z.have.revision
+	}
+	got, err := c.ImportZone(ctx, z.Zone, bytes.NewReader(text), o)
+	var problem *api.Error
+	if errors.As(err, &problem) && problem.Status == http.StatusPreconditionFailed {
+		return hint(errors.New("the zone was edited meanwhile"), "run gdn sync again; it prints the edits anew")
+	}
 	if err != nil {
 		return err
 	}

@@ -40,6 +40,17 @@ func TestSyncMeetsAnotherEdit(t *testing.T) {
 			[]string{"error: example.com: the records were edited meanwhile; nothing was changed", "hint: run gdn sync again"},
 		},
 		{
+			"a record after the check",
+			func(r *http.Request) bool {
+				return strings.HasSuffix(r.URL.Path, "/import") && !r.URL.Query().Has("dry_run")
+			},
+			func(t *testing.T, p plane) error {
+				_, err := p.AddRecord(t.Context(), "example.com", api.RecordEdit{Name: "theirs", Type: "TXT", Content: "x"})
+				return err
+			},
+			[]string{"error: example.com: the zone was edited meanwhile", "hint: no zone before it was changed; gdn sync --dry-run shows what is left"},
+		},
+		{
 			"an object", func(r *http.Request) bool { return r.Method == http.MethodPut },
 			func(t *testing.T, p plane) error {
 				_, _, err := p.PutList(t.Context(), "example.com", "office", zone.List{Kind: zone.ListIP, Items: []string{"192.0.2.99"}}, api.WriteOptions{})
@@ -94,7 +105,7 @@ func TestSyncMeetsAnotherEdit(t *testing.T) {
 				}
 			}
 			switch tt.name {
-			case "a record":
+			case "a record", "a record after the check":
 				l, err := p.Records(t.Context(), "example.com", api.RecordFilter{}, api.PageOptions{})
 				if err != nil || len(l.Items) != 3 {
 					t.Errorf("%d records, %v; want the two and theirs", len(l.Items), err)
