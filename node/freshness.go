@@ -14,6 +14,8 @@ const (
 	freshInterval = time.Hour
 	// staleAfter is how long without a proof raises the alarm.
 	staleAfter = 3 * freshInterval
+	// codeFreshnessMissing refuses what nothing proves to be live.
+	codeFreshnessMissing = "freshness_missing"
 )
 
 // freshness keeps what a node knows of how current its control plane's answers are. It belongs to the
@@ -59,22 +61,29 @@ func (f *freshness) hear(a *Agent, nonce, header string, offered bool) {
 				"epoch", st.Epoch, "generation", st.Generation)
 			return
 		}
+		if same && a.state.Rebuilt {
+			next := a.state
+			next.Rebuilt = false
+			if err := a.save(next); err != nil {
+				a.log.Error("proof of what is served not kept", "error", err)
+			}
+		}
 	}
 	f.named, f.since, f.heard = &st, a.cfg.Now(), true
 }
 
-// allows refuses an activation that nothing proves to be live: on a node whose trusted keys have no mark,
-// only the statement of the same answer does.
+// allows refuses an activation that nothing proves to be live: on a node whose trusted keys have no mark, or one
+// that was rebuilt, only the statement of the same answer does.
 func (f *freshness) allows(a *Agent, act seal.Activation) error {
 	if !a.unproven() {
 		return nil
 	}
 	if f.named == nil {
-		return &seal.Refusal{Code: "freshness_missing", Message: "this node has no state that would tell an old " +
+		return &seal.Refusal{Code: codeFreshnessMissing, Message: "this node has no state that would tell an old " +
 			"configuration from the live one, and the answer brought no valid freshness statement"}
 	}
 	if n := f.named; n.Epoch != act.Epoch || n.Generation != act.Generation || n.ContentHash != act.ContentHash {
-		return &seal.Refusal{Code: "freshness_missing", Message: fmt.Sprintf(
+		return &seal.Refusal{Code: codeFreshnessMissing, Message: fmt.Sprintf(
 			"the freshness statement names generation %d of epoch %d, the offered activation is generation %d of epoch %d",
 			n.Generation, n.Epoch, act.Generation, act.Epoch)}
 	}
@@ -95,8 +104,9 @@ func (f *freshness) word(now time.Time) string {
 	}
 }
 
-// unproven reports whether no key that is trusted now ever signed something that passed here.
+// unproven reports whether no key that is trusted now is known to have signed something that passed here, or
+// perhaps not the last that did.
 func (a *Agent) unproven() bool {
 	_, ok := a.state.Marks.Highest(a.cfg.Keys)
-	return !ok
+	return !ok || a.state.Rebuilt
 }

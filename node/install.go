@@ -38,7 +38,7 @@ func (a *Agent) install(ctx context.Context, art *seal.Artefact) error {
 		return &diskError{err}
 	}
 	next := a.state
-	next.Loading = nil
+	next.Loading, next.Rebuilt = nil, false
 	next.Marks = maps.Clone(a.state.Marks)
 	next.Marks.Raise(v.KeyID(), act)
 	if name != next.Current {

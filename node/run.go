@@ -133,13 +133,17 @@ func (a *Agent) poll(ctx context.Context) outcome {
 	if errors.As(err, &disk) {
 		return outcomeFailed
 	}
-	a.reject(answer.Artefact)
+	a.reject(answer.Artefact, why.Code)
 	return outcomeRejected
 }
 
-// reject remembers an offer so that its payload is not fetched again, unless a genuine activation came with
-// other bytes than it promises: those were damaged on the way.
-func (a *Agent) reject(art *seal.Artefact) {
+// reject remembers an offer so that its payload is not fetched again, unless it may be what is live: nothing was
+// wrong with it but that its proof was missing, or a genuine activation came with other bytes than it promises, which
+// were damaged on the way.
+func (a *Agent) reject(art *seal.Artefact, code string) {
+	if code == codeFreshnessMissing {
+		return
+	}
 	if act, _, err := seal.VerifyActivation(art.Activation, a.cfg.Keys); err == nil {
 		if sum := blake3.Sum256(art.Payload); act.PayloadBLAKE3 != hex.EncodeToString(sum[:]) {
 			return

@@ -3,6 +3,7 @@ package node
 import (
 	"bytes"
 	"cmp"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -11,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json"
+	"github.com/zeebo/blake3"
 
 	"github.com/guardyn-edge/guardyn/internal/durable"
 	"github.com/guardyn-edge/guardyn/seal"
@@ -40,6 +42,9 @@ type state struct {
 	// Loading counts, by payload (BLAKE3 hex), how often a compilation was begun and did not end. What it
 	// holds when a process starts are compilations that took a process down with them.
 	Loading map[string]int `json:"loading,omitempty"`
+	// Rebuilt: the marks were put together from the slots, which may not be all that passed here; until a fresh
+	// answer says what is live, nothing proves that an old activation is not a replay.
+	Rebuilt bool `json:"rebuilt,omitempty"`
 }
 
 // loaded returns s once a compilation of payload has ended.
@@ -62,6 +67,10 @@ func readState(d *durable.Dir) (state, error) {
 	if err != nil {
 		return state{}, fmt.Errorf("node state: %w", err)
 	}
+	raw, err = checkedState(raw)
+	if err != nil {
+		return state{}, &damagedState{fmt.Errorf("node state %s/%s cannot be read: %w", d.Path(), stateFile, err)}
+	}
 	var s state
 	if err := json.Unmarshal(raw, &s, json.RejectUnknownMembers(true)); err != nil {
 		var format struct {
@@ -81,6 +90,22 @@ func readState(d *durable.Dir) (state, error) {
 	return s, nil
 }
 
+// checkedState returns the first line of a state file, whose second is its checksum: a bit that flipped in a number
+// or a key id would move a mark and still be good JSON. A file without a second line was written by a build before
+// the checksum.
+func checkedState(raw []byte) ([]byte, error) {
+	text, sum, ok := bytes.Cut(raw, []byte{'\n'})
+	if ok && string(sum) != stateSum(text) {
+		return nil, errors.New("its checksum is another")
+	}
+	return text, nil
+}
+
+func stateSum(text []byte) string {
+	sum := blake3.Sum256(text)
+	return hex.EncodeToString(sum[:]) + "\n"
+}
+
 // damagedState means that the state file is there and makes no sense.
 type damagedState struct{ err error }
 
@@ -88,7 +113,7 @@ func (e *damagedState) Error() string { return e.err.Error() }
 func (e *damagedState) Unwrap() error { return e.err }
 
 // rebuildState makes the state that the slots prove. The newest slot is the one that raised the mark, so the
-// mark is where it was, unless that slot is damaged too; which slots crashed at load is forgotten.
+// mark is where it was, unless that slot is damaged too: see state.Rebuilt. Which slots crashed at load is forgotten.
 func rebuildState(d *durable.Dir, keys seal.TrustedKeys, damaged *damagedState) (state, error) {
 	names, err := d.Names()
 	if err != nil {
@@ -99,7 +124,7 @@ func rebuildState(d *durable.Dir, keys seal.TrustedKeys, damaged *damagedState) 
 		act  seal.Activation
 	}
 	var slots []slot
-	s := state{Format: stateFormat, Marks: seal.Marks{}}
+	s := state{Format: stateFormat, Marks: seal.Marks{}, Rebuilt: true}
 	for _, name := range names {
 		if !strings.HasPrefix(name, slotPrefix) {
 			continue
@@ -134,7 +159,7 @@ func writeState(d *durable.Dir, s state) error {
 	if err != nil {
 		return fmt.Errorf("node state: %w", err)
 	}
-	return d.Write(stateFile, raw)
+	return d.Write(stateFile, raw, []byte("\n"+stateSum(raw)))
 }
 
 // envelope is the first line of a slot file; the payload follows its newline.
