@@ -53,7 +53,7 @@ docs: ## write docs/guide/commands.md from the commands themselves
 	go run ./internal/cli/commandref > docs/guide/commands.md
 
 clean: ## remove what the other targets made
-	rm -rf bin .demo
+	rm -rf bin
 
 bin/staticcheck: Makefile
 	GOBIN=$(CURDIR)/bin go install $(STATICCHECK)

@@ -89,7 +89,9 @@ func (h *Handler) plan(c *call) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	return planOf(report.Plan, report.Live), nil
+	out := planOf(report.Plan, report.Live)
+	out.Ahead = aheadOf(report.Ahead)
+	return out, nil
 }
 
 // unavailable refuses a member that stands in the agreement for a capability that this build lacks.
@@ -162,10 +164,15 @@ func (h *Handler) recover(c *call, in RecoverRequest) (RecoverResult, error) {
 		return RecoverResult{}, err
 	}
 	out := RecoverResult{EpochBefore: res.EpochBefore, Epoch: res.Epoch}
-	if a := res.Ahead; a != nil {
-		out.Ahead = &AheadNode{Node: a.Node, Epoch: a.Epoch, Generation: a.Generation, Version: a.Version, SeenAt: a.SeenAt.UTC()}
-	}
+	out.Ahead = aheadOf(res.Ahead)
 	return out, nil
+}
+
+func aheadOf(a *control.AheadNode) *AheadNode {
+	if a == nil {
+		return nil
+	}
+	return &AheadNode{Node: a.Node, Epoch: a.Epoch, Generation: a.Generation, Version: a.Version, SeenAt: a.SeenAt.UTC()}
 }
 
 func (h *Handler) keys(c *call) (KeysReport, error) {

@@ -68,6 +68,8 @@ type Plan struct {
 	Text string `json:"text"`
 	// Live is what it was compared with, nil when nothing was ever published.
 	Live *LiveVersion `json:"live,omitempty"`
+	// Ahead is the node that stops the control plane from signing anything, nil when nothing does.
+	Ahead *AheadNode `json:"ahead,omitempty"`
 }
 
 // PlanOptions are the questions that a plan answers.

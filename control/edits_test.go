@@ -57,7 +57,7 @@ func TestRecords(t *testing.T) {
 		}
 		_, err := w.svc.AddRecord(ctx, w.editor, string(z.ID), control.RecordInput{Name: "www", Type: "AAAA", Content: "2001:db8::1", TTL: 60})
 		wantError(t, "the same with another ttl", err, control.ErrExists)
-		if want := "record www.example.com AAAA with this content exists already; update that one to change its TTL or proxying"; err.Error() != want {
+		if want := "record www.example.com AAAA with this content exists already; to change its TTL or proxying, remove it and add it again, or update it by its id"; err.Error() != want {
 			t.Errorf("it says %q", err)
 		}
 		up, err := w.svc.UpdateRecord(ctx, w.editor, "example.com", r.ID, control.RecordInput{Name: "www", Type: "AAAA", Content: "2001:db8::1", TTL: 60, Proxied: true})

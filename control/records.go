@@ -131,7 +131,7 @@ func (s *Service) changeRecord(ctx context.Context, p Principal, z ZoneRow, ch R
 	err := s.store.ChangeRecords(ctx, p.Workspace, z.ID, ch, 0, a)
 	switch {
 	case errors.Is(err, ErrExists):
-		return fmt.Errorf("record %s with this content %w; update that one to change its TTL or proxying", title, ErrExists)
+		return fmt.Errorf("record %s with this content %w; to change its TTL or proxying, remove it and add it again, or update it by its id", title, ErrExists)
 	case err != nil:
 		return fmt.Errorf("%s of %s: %w", title, z.Name, err)
 	}

@@ -22,6 +22,8 @@ type Options struct {
 	// ServiceAddresses are the node's own, answered for proxied names: at most MaxServiceAddresses. A family
 	// without any answers NODATA.
 	ServiceAddresses []netip.Addr
+	// Epoch of the activation; 0 reads as 1.
+	Epoch uint64
 	// Programs is where rules of different zones share compiled expressions; nil takes the old view's, or a
 	// new cache of the default size.
 	Programs *rules.Programs
@@ -49,7 +51,7 @@ func Compile(old *View, s *snapshot.Snapshot, generation uint64, o Options) (*Vi
 		}
 	}
 	v := &View{
-		snapshot: s, generation: generation,
+		snapshot: s, generation: generation, epoch: o.Epoch,
 		service: rrset.PackAddresses(o.ServiceAddresses), programs: o.Programs,
 	}
 	var prev *snapshot.Snapshot

@@ -340,3 +340,23 @@ func TestTrustedProxiesAreCompiledWithTheZone(t *testing.T) {
 		t.Error("an unchanged zone was compiled again")
 	}
 }
+
+func TestSerialRisesOverARecovery(t *testing.T) {
+	s := build(t, 1)
+	serial := func(epoch, generation uint64) uint32 {
+		v, err := edge.Compile(nil, s, generation, edge.Options{Epoch: epoch})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v.Serial()
+	}
+	if serial(0, 7) != 7 || serial(1, 7) != 7 {
+		t.Error("the first epoch's serial is not the generation")
+	}
+	// RFC 1982: greater by less than 2^31.
+	for _, row := range [][4]uint64{{1, 7, 1, 8}, {1, 900, 2, 5}, {2, 900, 3, 901}} {
+		if d := serial(row[2], row[3]) - serial(row[0], row[1]); d == 0 || d >= 1<<31 {
+			t.Errorf("epoch %d generation %d: the serial does not rise", row[2], row[3])
+		}
+	}
+}

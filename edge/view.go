@@ -20,6 +20,7 @@ import (
 type View struct {
 	snapshot   *snapshot.Snapshot
 	generation uint64
+	epoch      uint64
 	service    rrset.Addresses
 	programs   *rules.Programs
 	index      index
@@ -37,8 +38,14 @@ func (l *Live) Store(v *View) { l.view.Store(v) }
 // Version is the snapshot's version.
 func (v *View) Version() uint64 { return v.snapshot.Meta().Version }
 
-// Generation is that of the activation that v serves. The serial of every SOA is its lower 32 bits.
+// Generation is that of the activation that v serves.
 func (v *View) Generation() uint64 { return v.generation }
+
+// Serial is that of every SOA: the generation, and 2^24 more for each epoch after the first, so that it rises
+// (RFC 1982) over a recovery too, which may take the generation back.
+func (v *View) Serial() uint32 {
+	return uint32(v.generation + (max(v.epoch, 1)-1)<<24)
+}
 
 // ContentHash is the snapshot's: 64 lower-case hexadecimal digits.
 func (v *View) ContentHash() string { return v.snapshot.ContentHash() }

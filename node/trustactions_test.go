@@ -73,9 +73,11 @@ func (m *trustMachine) Replay(rt *rapid.T) {
 	if rapid.Bool().Draw(rt, "recorded proof") {
 		m.rules.offer(a.claim, true, nil)
 		m.deliver(reply{Answer: nodeproto.Answer{Artefact: a.Artefact, Freshness: a.by.fresh("00112233445566778899aabbccddeeff", a.Artefact)}})
-		return
+	} else {
+		m.offer(a, true, nil)
 	}
-	m.offer(a, true, nil)
+	m.Check(rt)
+	m.Poll(rt) // which the replay must not spoil
 }
 
 // Freeze says that nothing is newer, without proof.
@@ -93,6 +95,7 @@ func (m *trustMachine) Reorder(rt *rapid.T) {
 	last := m.history[len(m.history)-n:]
 	for _, i := range rapid.Permutation([]int{0, 1, 2, 3}[:n]).Draw(rt, "order") {
 		m.offer(last[i], true, &live)
+		m.Check(rt)
 	}
 }
 
@@ -136,6 +139,8 @@ func (m *trustMachine) Forge(rt *rapid.T) {
 	ways[way]()
 	base.Artefact = &a
 	m.offer(base, false, &live)
+	m.Check(rt)
+	m.Poll(rt) // which the forgery must not spoil
 }
 
 // flipped turns one character of the signed statement into another that is no white space.

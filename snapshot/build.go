@@ -131,6 +131,7 @@ func (b *builtZone) build(zi ZoneInput, in *Input, exprs *expressions, rules *ru
 	j.functions()
 	j.ceilings()
 	j.unused()
+	j.carried()
 }
 
 // owned gives z containers of its own, which zone.Normalize may write to.

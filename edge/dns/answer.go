@@ -271,6 +271,6 @@ func (r *responder) addSerial(v *edge.View, s section, soa rrset.Set, owner int)
 	if !r.message.addSet(s, soa, owner) {
 		return false
 	}
-	rrset.SetSerial(r.message.buf, uint32(v.Generation()))
+	rrset.SetSerial(r.message.buf, v.Serial())
 	return true
 }

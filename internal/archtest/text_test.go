@@ -33,7 +33,7 @@ func files(t *testing.T, f func(rel string, body []byte)) {
 			return err
 		}
 		if d.IsDir() {
-			if name := d.Name(); path != dir && (name == ".git" || name == "bin" || name == ".demo") {
+			if name := d.Name(); path != dir && (name == ".git" || name == "bin" || name == "guardyn-dev") {
 				return filepath.SkipDir
 			}
 			return nil

@@ -68,7 +68,7 @@ it, gdn recover --bump-epoch is next.`,
 				return err
 			}
 			a.printf("restored %s\n", filepath.Base(args[0]))
-			a.notef("start gdn serve with the same signing key; gdn node list tells whether a node is ahead of the backup\n")
+			a.notef("start gdn serve with the same signing key; gdn plan tells when a node proves to be ahead of the backup\n")
 			return nil
 		},
 	}

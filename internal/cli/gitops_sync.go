@@ -84,6 +84,7 @@ func (a *app) sync(ctx context.Context, c *api.Client, wanted []*zoneState, f sy
 		a.notef("note: zone %s has no file and is left alone; --prune deletes it\n", name)
 	}
 	result := syncResult{Zones: edits}
+	// A dry run ends as the sync would: what checks a change before it is merged relies on that.
 	if err := refuseSync(edits, f); err != nil {
 		if a.json {
 			return errors.Join(err, a.printJSON(result))
@@ -154,9 +155,6 @@ func (a *app) compareAll(ctx context.Context, c *api.Client, wanted []*zoneState
 
 // refuseSync says what the edits need that was not given.
 func refuseSync(edits []*zoneEdits, f syncFlags) error {
-	if f.dryRun {
-		return nil
-	}
 	var removes, mass []string
 	for _, z := range edits {
 		if z.deletes {

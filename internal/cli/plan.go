@@ -48,6 +48,10 @@ With --detailed-exitcode the exit code is 0 without changes, 2 with changes, 1 f
 
 // printPlan prints a plan as people read it. advice adds the line about --accept-disruption.
 func (a *app) printPlan(p *api.Plan, advice bool) error {
+	if n := p.Ahead; n != nil {
+		a.notef("warning: node %s serves version %d of epoch %d, generation %d, newer than this database knows; nothing is signed until gdn recover --bump-epoch\n",
+			n.Node, n.Version, n.Epoch, n.Generation)
+	}
 	_, err := io.WriteString(a.Stdout, a.paintPlan(inertLines(p.Plan.Text(advice))))
 	return err
 }

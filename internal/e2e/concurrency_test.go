@@ -52,7 +52,7 @@ func TestProcessesDie(t *testing.T) {
 
 	var (
 		clients, watchers sync.WaitGroup
-		looks             int
+		looks, served     int
 	)
 	ctx, stop := context.WithCancel(t.Context())
 	watched, unwatch := context.WithCancel(t.Context())
@@ -60,7 +60,7 @@ func TestProcessesDie(t *testing.T) {
 	conn := connect(t, url)
 	watcher := connect(t, url)
 	watchers.Go(func() { looks = d.watch(watched, watcher) })
-	watchers.Go(func() { watchNode(t, watched, node) })
+	watchers.Go(func() { served = watchNode(t, watched, node) })
 	for i := range uint64(3) {
 		clients.Go(func() {
 			for r := random(100 + i); ctx.Err() == nil; d.turn() {
@@ -98,7 +98,7 @@ func TestProcessesDie(t *testing.T) {
 	}
 	have := d.checkRecords(conn)
 	l := d.checkHistory(conn, trusted)
-	t.Logf("%d kills, %d looks, %d generations%s", kills, looks, len(l.version), d.counts(l))
+	t.Logf("%d kills, %d looks, %d generations, of which the node served %d%s", kills, looks, len(l.version), served, d.counts(l))
 	if kills == 0 || len(l.version) < 10 {
 		t.Errorf("%d processes were killed over %d generations: this proves little", kills, len(l.version))
 	}
@@ -170,14 +170,15 @@ func (d *deeds) killUntil(end time.Time, random *rand.Rand, conn *pgx.Conn) (kil
 	return kills
 }
 
-// watchNode asks the node for its health until ctx ends: its generation only rises, and it has refused nothing.
-func watchNode(t *testing.T, ctx context.Context, n *edgeNode) {
+// watchNode asks the node for its health until ctx ends: its generation only rises, and it has refused nothing. It
+// returns how many generations were seen.
+func watchNode(t *testing.T, ctx context.Context, n *edgeNode) (seen int) {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for last := uint64(0); ; {
 		select {
 		case <-ctx.Done():
-			return
+			return seen
 		case <-tick.C:
 		}
 		var health struct {
@@ -192,7 +193,10 @@ func watchNode(t *testing.T, ctx context.Context, n *edgeNode) {
 		}
 		if err != nil || health.Generation < last || health.LastError != nil || health.Ahead {
 			t.Errorf("the node, after generation %d: %+v, %s, %v", last, health, health.LastError, err)
-			return
+			return seen
+		}
+		if health.Generation > last {
+			seen++
 		}
 		last = health.Generation
 	}

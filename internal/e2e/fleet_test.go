@@ -215,6 +215,18 @@ func (f *fleet) refused(args ...string) string {
 	return string(out)
 }
 
+// gdnBoth is gdn, returning what came on both streams.
+func (f *fleet) gdnBoth(args ...string) string {
+	f.t.Helper()
+	cmd := exec.Command(gdn, args...)
+	cmd.Env = append(cleanEnviron(), "GUARDYN_API_URL=http://"+f.apiAddr, "GUARDYN_TOKEN="+f.token)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		f.t.Fatalf("gdn %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return string(out)
+}
+
 // gdn runs a command as the operator and fails the test when it fails. It returns standard output.
 func (f *fleet) gdn(args ...string) string {
 	f.t.Helper()

@@ -140,6 +140,9 @@ func TestRestoreAndRecover(t *testing.T) {
 		}
 		return nil
 	})
+	if warned := f.gdnBoth("plan"); !strings.Contains(warned, "newer than this database knows") {
+		t.Errorf("plan:\n%s", warned)
+	}
 	refused := f.refused("apply", "--accept-disruption")
 	if !strings.Contains(refused, "newer than all that its database knows") || !strings.Contains(refused, "hint: if the database was restored from a backup, gdn recover --bump-epoch") {
 		t.Errorf("apply:\n%s", refused)

@@ -134,7 +134,9 @@ func (e *Edge) failWith(err error) {
 // Prepare implements node.Host: it compiles v, sharing with the view that is served.
 func (e *Edge) Prepare(_ context.Context, v *seal.Verified) (node.Prepared, error) {
 	begun := e.cfg.Now()
-	view, err := edge.Compile(e.live.Load(), v.Snapshot(), v.Activation().Generation, edge.Options{ServiceAddresses: e.cfg.ServiceAddresses})
+	view, err := edge.Compile(e.live.Load(), v.Snapshot(), v.Activation().Generation, edge.Options{
+		ServiceAddresses: e.cfg.ServiceAddresses, Epoch: v.Activation().Epoch,
+	})
 	if err != nil {
 		return nil, err
 	}
