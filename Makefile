@@ -46,8 +46,8 @@ vuln:
 bench: ## measure build, verify, swap, poll, DNS and proxy, and print a table
 	@hack/bench.sh
 
-soak: ## apply small changes under load for SOAK=10m
-	GUARDYN_TEST_SOAK=$(SOAK) go test -count=1 -timeout 0 -run 'AppliesUnderLoad' -v ./internal/e2e
+soak: ## publish under load, and with processes killed, for SOAK=10m each
+	GUARDYN_TEST_SOAK=$(SOAK) go test -count=1 -timeout 0 -run 'AppliesUnderLoad|ProcessesDie' -v ./internal/e2e
 
 docs: ## write docs/guide/commands.md from the commands themselves
 	go run ./internal/cli/commandref > docs/guide/commands.md
