@@ -27,7 +27,8 @@ for tool in 'dnsperf DNS' 'wrk Proxy' 'wrk Poll204'; do
 		echo "not measured, ${tool% *} is not installed: ${tool#* }" >&2
 	fi
 done
-[ -z "$processes" ] || measure ./internal/e2e "$processes" 1x
+processes+="${processes:+|}Fleet"
+measure ./internal/e2e "$processes" 1x
 
 awk '
 function time(ns) {
