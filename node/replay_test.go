@@ -49,7 +49,7 @@ func TestFlippedBitInStateIsDamage(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	root := inMemory(t)
+	root, old, next := inMemory(t), s.artefact(1, 8), s.artefact(3, 10)
 	for at := range raw {
 		damaged := bytes.Clone(raw)
 		damaged[at] ^= 1 << (at % 8)
@@ -65,7 +65,7 @@ func TestFlippedBitInStateIsDamage(t *testing.T) {
 		}
 		inBubble(t, func(t *testing.T) {
 			h := &host{}
-			run(t, dir, s.trust(), h, &source{answers: []answer{unproven(s.artefact(1, 8)), offers(s, s.artefact(3, 10))}})
+			run(t, dir, s.trust(), h, &source{answers: []answer{unproven(old), offers(s, next)}})
 			if !slices.Equal(h.served, []uint64{2, 3}) {
 				t.Errorf("byte %d (%q) flipped: served %v, want 2 from disk and then 3", at, raw[at], h.served)
 			}
