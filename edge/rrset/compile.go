@@ -16,15 +16,6 @@ import (
 	"github.com/guardyn-edge/guardyn/zone"
 )
 
-// Defaults of the SOA's fields, in seconds, as zone.SOA documents them.
-const (
-	soaRefresh = 7200
-	soaRetry   = 3600
-	soaExpire  = 1209600
-	soaMinimum = 300
-	soaTTL     = 3600
-)
-
 // Compiler compiles zones one after another and keeps its scratch space between them. The zero value works.
 // It is not safe for concurrent use.
 type Compiler struct {
@@ -269,29 +260,20 @@ func (c *Compiler) packSet(rrtype uint16, entries []entry) error {
 
 // packSOA appends the SOA with serial 0 to data.
 func (c *Compiler) packSOA(z *zone.Zone) (negativeTTL uint32, err error) {
-	s := z.Settings.SOA
-	mname := s.MName.String()
-	for i := range z.Records {
-		if r := &z.Records[i]; mname == "" && uint16(r.Type) == dns.TypeNS && r.Name == z.Name {
-			mname = r.Content
-		}
-	}
-	mname = cmp.Or(mname, "ns."+z.Name.String())
-	rname := cmp.Or(s.RName.String(), "hostmaster."+z.Name.String())
-	ttl, minimum := cmp.Or(s.TTL, soaTTL), cmp.Or(s.Minimum, soaMinimum)
+	s := z.EffectiveSOA()
 	at := len(c.data)
-	c.data = appendHeader(c.data, dns.TypeSOA, ttl, 0)
-	for _, name := range []string{mname, rname} {
+	c.data = appendHeader(c.data, dns.TypeSOA, s.TTL, 0)
+	for _, name := range []string{s.MName.String(), s.RName.String()} {
 		var ok bool
 		if c.data, ok = appendTarget(c.data, name); !ok {
 			return 0, fmt.Errorf("SOA: the name %q cannot be packed", name)
 		}
 	}
-	for _, n := range []uint32{0, cmp.Or(s.Refresh, soaRefresh), cmp.Or(s.Retry, soaRetry), cmp.Or(s.Expire, soaExpire), minimum} {
+	for _, n := range []uint32{0, s.Refresh, s.Retry, s.Expire, s.Minimum} {
 		c.data = binary.BigEndian.AppendUint32(c.data, n)
 	}
 	binary.BigEndian.PutUint16(c.data[at+headerLen-2:], uint16(len(c.data)-at-headerLen))
-	return min(ttl, minimum), nil
+	return min(s.TTL, s.Minimum), nil
 }
 
 // appendTarget is AppendWire for a name that may be written with escapes, as one in RDATA may be.

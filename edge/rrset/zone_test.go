@@ -303,6 +303,17 @@ func TestSOASettings(t *testing.T) {
 	}
 }
 
+// TestSOAOfTheLongestName: the names that an SOA takes from the zone's by default must not outgrow 255 octets, or
+// no node could compile what the build let through.
+func TestSOAOfTheLongestName(t *testing.T) {
+	label := strings.Repeat("a", 63)
+	z := newZone(t, strings.Join([]string{label, label, label, strings.Repeat("b", 61)}, "."))
+	soa := unpack(t, compile(t, z).SOA(), z.Name.String())
+	if len(soa) != 1 || strings.Count(soa[0], z.Name.String()) != 3 {
+		t.Errorf("SOA %v, want the zone's own name as server and mailbox", soa)
+	}
+}
+
 func TestProxied(t *testing.T) {
 	z := compile(t, newZone(
 		t, "example.com",
