@@ -36,6 +36,27 @@ func CheckMember(m MemberID, boot BootID) error {
 	return invalid(problems)
 }
 
+// CheckLease says whether holder (1 to MaxNameBytes bytes) can hold a lease for ttl; the error is an ErrInvalid.
+func CheckLease(holder string, ttl time.Duration) error {
+	var problems []string
+	if s := checkText("holder", holder, MaxNameBytes); s != "" {
+		problems = append(problems, s)
+	}
+	if ttl < MinLease || ttl > MaxLease {
+		problems = append(problems, fmt.Sprintf("ttl is %s, not between %s and %s", ttl, MinLease, MaxLease))
+	}
+	return invalid(problems)
+}
+
+// CheckArtefact says whether artefact can be put under d; the error is an ErrInvalid.
+func CheckArtefact(d Digest, artefact []byte) error {
+	problems := digestProblems(d)
+	if len(artefact) > MaxArtefactBytes {
+		problems = append(problems, fmt.Sprintf("artefact has %d bytes, more than %d", len(artefact), MaxArtefactBytes))
+	}
+	return invalid(problems)
+}
+
 func checkText(what, s string, limit int) string {
 	switch {
 	case s == "":
