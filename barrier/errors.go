@@ -8,26 +8,26 @@ import (
 // The named errors of the ports. An error that is none of these says nothing about whether the call took
 // effect: read the row again.
 var (
-	ErrInvalid      = errors.New("not valid")                                     // the call can never succeed as it is
-	ErrOpen         = errors.New("a rollout is open")                             // I1; see OpenError
-	ErrRoster       = errors.New("the roster has another revision")               // it changed since it was read
-	ErrNoBaseline   = errors.New("there is nothing to go back to")                // a window before anything was committed
-	ErrUnknown      = errors.New("not the current rollout")                       // the Ref is not the newest rollout's
-	ErrDecided      = errors.New("the rollout was decided otherwise")             // I4; see DecidedError
-	ErrFenced       = errors.New("another coordinator holds the claim")           // I3: the token is not the row's claim
-	ErrStranger     = errors.New("not a member of the rollout's epoch")           // I5
-	ErrSuperseded   = errors.New("a newer process of the member has joined")      // I5: this one stops taking part
-	ErrJoinedLate   = errors.New("the process joined after the proposal")         // joiners do not vote
-	ErrVoted        = errors.New("the process has voted otherwise")               // I5
-	ErrBarrier      = errors.New("not every member has acknowledged")             // I2; Commit
+	ErrInvalid      = errors.New("not valid")                                      // the call can never succeed as it is
+	ErrOpen         = errors.New("a rollout is open")                              // I1; see OpenError
+	ErrRoster       = errors.New("the roster has another revision")                // it changed since it was read
+	ErrNoBaseline   = errors.New("there is nothing to go back to")                 // a window before anything was committed
+	ErrUnknown      = errors.New("not the current rollout")                        // the Ref is not the newest rollout's
+	ErrDecided      = errors.New("the rollout was decided otherwise")              // I4; see DecidedError
+	ErrFenced       = errors.New("another coordinator holds the claim")            // I3: the token is not the row's claim
+	ErrStranger     = errors.New("not a member of the rollout's epoch")            // I5
+	ErrSuperseded   = errors.New("a newer process of the member has joined")       // I5: this one stops taking part
+	ErrJoinedLate   = errors.New("the process joined after the proposal")          // joiners do not vote
+	ErrVoted        = errors.New("the process has voted otherwise")                // I5
+	ErrBarrier      = errors.New("not every member has acknowledged")              // I2; Commit
 	ErrNotConverged = errors.New("not every member has converged for long enough") // I7; Confirm
-	ErrWithdrawn    = errors.New("the process has withdrawn")                     // I6; Converge after Withdraw
-	ErrNoWindow     = errors.New("no confirm window is open")                     // Converge, Withdraw, Confirm, Revert
-	ErrLate         = errors.New("the deadline has passed")                       // I2, I7: by the store's time
-	ErrEarly        = errors.New("the deadline has not passed")                   // I8: a deadman before D + grace
-	ErrHeld         = errors.New("another holds the lease")                       // Leases.Acquire; see HeldError
-	ErrLost         = errors.New("the lease is lost")                             // Leases.Renew, Release
-	ErrNoArtefact   = errors.New("no artefact of this digest")                    // Artefacts.Get
+	ErrWithdrawn    = errors.New("the process has withdrawn")                      // I6; Converge after Withdraw
+	ErrNoWindow     = errors.New("no confirm window is open")                      // Converge, Withdraw, Confirm, Revert
+	ErrLate         = errors.New("the deadline has passed")                        // I2, I7: by the store's time
+	ErrEarly        = errors.New("the deadline has not passed")                    // I8: a deadman before D + grace
+	ErrHeld         = errors.New("another holds the lease")                        // Leases.Acquire; see HeldError
+	ErrLost         = errors.New("the lease is lost")                              // Leases.Renew, Release
+	ErrNoArtefact   = errors.New("no artefact of this digest")                     // Artefacts.Get
 )
 
 // codes names each error where only text can travel. They are part of the wire format.

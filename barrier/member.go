@@ -36,7 +36,6 @@ const (
 	ByGuess     TakenBack = "guess"      // the store was out of reach at D + grace
 	ByRestart   TakenBack = "restart"    // the process is new: it boots Confirmed
 	BySupplant  TakenBack = "superseded" // another process of the member has joined
-	BySwapFault TakenBack = "swap"       // the Host could not swap to it
 )
 
 // Names tells whether m refers to the bytes of d.
@@ -63,14 +62,12 @@ type Local struct {
 	Running Pointer // what the Host runs; zero: nothing
 	Built   *Built  // what is prepared, or could not be; one at a time
 
-	Revert time.Duration // when, on the monotonic clock, the trial's D + grace is over; 0: no trial is seen
-	Misses int           // reads and writes of the store that failed since the last that did not
+	Revert      time.Duration // when, on the monotonic clock, the trial's D + grace is over; 0: no trial was seen
+	Misses      int           // reads that failed since the last that did not
+	RevertFails int           // Reverts by deadman whose outcome is unknown, since the last that was answered
 
-	Health   Health        // of the running trial, judged before this step
-	Renewed  time.Duration // when evidence was written last, on the monotonic clock
-	Evidence bool          // whether it was, for the running trial
-
-	Failure Failure // of building or swapping what the row says
+	Health  Health  // of the running trial, judged before this step
+	Failure Failure // of building, remembering or swapping
 }
 
 // Built is what the Host made of an artefact.
@@ -81,13 +78,13 @@ type Built struct {
 	Refusal     string // why it could not be built; then there is nothing to swap
 }
 
-// Failure is what keeps a member from running what was decided.
+// Failure is what keeps a member from building or running Pointer.
 type Failure struct {
 	Pointer  Pointer
-	Attempts int
+	Attempts int // failed by the artefact or the Host; bytes that could not be fetched yet do not count
 	Reason   string
 	Again    time.Duration // when the next attempt is due, on the monotonic clock
-	Terminal bool          // MaxAttempts have failed: the member says so, and goes on at the longest interval
+	Terminal bool          // MaxAttempts have failed: the member says so, and goes on trying at MaxBackoff
 }
 
 // Timing is how a member paces itself.
@@ -142,23 +139,4 @@ type Action struct {
 	BuildDigest string  // of Ack
 	Reason      string  // of Nack, Withdraw, Revert, Stop; of Converge: the detail; of Wait: what for
 	Until       time.Duration
-}
-
-// Observe notes an answer of the store: v arrived when the monotonic clock showed at. Counted from the arrival, the
-// deadman runs out late by the answer's way, never early.
-func (l Local) Observe(v View, self BootID, m Memory, at time.Duration) Local {
-	l.Misses = 0
-	if v.Registration.Boot != self && l.Incarnation > 0 && v.Registration.Incarnation > l.Incarnation {
-		l.Superseded = true
-	}
-	if t := m.Trial; t != nil && v.Rollout != nil && v.Rollout.Ref == t.Ref && v.Rollout.OnTrial() {
-		l.Revert = max(at+v.Rollout.RevertDue().Sub(v.Now), 1)
-	}
-	return l
-}
-
-// Missed notes that the store did not answer.
-func (l Local) Missed() Local {
-	l.Misses++
-	return l
 }
