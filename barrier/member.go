@@ -33,9 +33,9 @@ type TakenBack string
 
 // The reasons. Only a guess can flap: a restart fails the trial.
 const (
-	ByGuess     TakenBack = "guess"      // the store was out of reach at D + grace
-	ByRestart   TakenBack = "restart"    // the process is new: it boots Confirmed
-	BySupplant  TakenBack = "superseded" // another process of the member has joined
+	ByGuess    TakenBack = "guess"      // the store was out of reach at D + grace
+	ByRestart  TakenBack = "restart"    // the process is new: it boots Confirmed
+	BySupplant TakenBack = "superseded" // another process of the member has joined
 )
 
 // Names tells whether m refers to the bytes of d.
@@ -89,13 +89,17 @@ type Failure struct {
 
 // Timing is how a member paces itself.
 type Timing struct {
-	Poll        time.Duration // between looks, when no hint comes
-	MaxAttempts int           // of building and swapping, before Failure is Terminal
-	MaxBackoff  time.Duration // between attempts
+	Poll         time.Duration // between looks, when no hint comes
+	MaxAttempts  int           // of building and swapping, before a Failure is Terminal
+	MaxBackoff   time.Duration // between attempts
+	CallTimeout  time.Duration // of one call to the store; less than a rollout's grace
+	FetchTimeout time.Duration // of fetching an artefact
 }
 
-// DefaultTiming is what a zero Timing stands for.
-var DefaultTiming = Timing{Poll: time.Second, MaxAttempts: 5, MaxBackoff: time.Minute}
+// DefaultTiming is what zero fields of a Timing stand for.
+var DefaultTiming = Timing{
+	Poll: time.Second, MaxAttempts: 5, MaxBackoff: time.Minute, CallTimeout: 2 * time.Second, FetchTimeout: time.Minute,
+}
 
 // Situation is everything that a member's next step depends on.
 type Situation struct {

@@ -1,0 +1,61 @@
+package barriertest
+
+import (
+	"testing"
+
+	"github.com/guardyn-edge/guardyn/barrier"
+)
+
+// Handles is one process's access to one cohort.
+type Handles struct {
+	Store     barrier.Store
+	Leases    barrier.Leases
+	Artefacts barrier.Artefacts
+}
+
+// Opener returns handles to the same cohort, each as another process would have them; they close with t.
+type Opener func(t testing.TB) Handles
+
+// clause is one sentence of the ports' documentation.
+type clause struct {
+	name  string
+	run   func(c *cohort)
+	waits bool // for the store's time to pass: runs beside others that do
+}
+
+// clauses are all of them, by the port or method that they belong to.
+var clauses = []struct {
+	group string
+	list  []clause
+}{
+	{"Join", joinClauses},
+}
+
+// Run runs every clause on cohorts made by fresh: each call of fresh makes a new, empty cohort. It runs them
+// plain, and then again with handles that are Faulty. fresh and the Openers are called from several tests at once.
+func Run(t *testing.T, fresh func(t testing.TB) Opener) {
+	for _, mode := range []mode{plain, wrapped} {
+		t.Run(string(mode), func(t *testing.T) {
+			for _, g := range clauses {
+				t.Run(g.group, func(t *testing.T) {
+					for _, cl := range g.list {
+						t.Run(cl.name, func(t *testing.T) {
+							if cl.waits {
+								t.Parallel()
+							}
+							cl.run(newCohort(t, fresh(t), mode))
+						})
+					}
+				})
+			}
+		})
+	}
+}
+
+// mode is how a clause's calls reach the store.
+type mode string
+
+const (
+	plain   mode = "plain"
+	wrapped mode = "wrapped" // by Faulty handles; a call with unknown outcome is repeated
+)
