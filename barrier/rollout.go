@@ -64,7 +64,8 @@ func (p Pointer) String() string {
 	return fmt.Sprintf("generation %d (version %d, %s)", p.Generation, p.Version, p.Digest)
 }
 
-// Rollout is one change that is put to the cohort. All times are the store's.
+// Rollout is one change that is put to the cohort. All times are the store's. In JSON, here and in Proposal, a
+// name that ends in _ms is of a duration: whoever encodes it writes whole milliseconds.
 type Rollout struct {
 	Ref
 	Digest         Digest        `json:"digest"`
@@ -72,10 +73,10 @@ type Rollout struct {
 	Proposer       string        `json:"proposer"`
 	RosterRevision uint64        `json:"roster_revision"` // of the roster that was frozen as its epoch
 	EpochSize      int           `json:"epoch_size"`      // members in the epoch
-	Window         time.Duration `json:"window"`          // confirm window; 0: none
-	Soak           time.Duration `json:"soak"`            // how long evidence holds without a break before Confirm
-	Grace          time.Duration `json:"grace"`           // what members add to the confirm deadline before they revert
-	EvidenceTTL    time.Duration `json:"evidence_ttl"`    // evidence that was not renewed for so long has expired
+	Window         time.Duration `json:"window_ms"`          // confirm window; 0: none
+	Soak           time.Duration `json:"soak_ms"`            // how long evidence holds without a break before Confirm
+	Grace          time.Duration `json:"grace_ms"`           // what members add to the confirm deadline before they revert
+	EvidenceTTL    time.Duration `json:"evidence_ttl_ms"`    // evidence that was not renewed for so long has expired
 	ProposedAt     time.Time     `json:"proposed_at"`
 	Deadline       time.Time     `json:"deadline"` // Commit only until then
 
@@ -208,7 +209,7 @@ type Row struct {
 
 	// Margin is how far Now may be off when a decision that was made from the row takes effect; 0 in a store
 	// that tests its own time inside of the write.
-	Margin time.Duration `json:"margin,omitzero"`
+	Margin time.Duration `json:"margin_ms,omitzero"`
 }
 
 // View is what one member needs of the row, read at one instant; it does not grow with the cohort.

@@ -106,6 +106,9 @@ func (c *Coordinator) Look(ctx context.Context) (time.Duration, error) {
 		if err != nil {
 			return c.o.Poll, fmt.Errorf("read the row: %w", err)
 		}
+		if row.Claim == c.lease.Token && c.claim != row.Claim {
+			c.claim, c.claimed = row.Claim, c.o.Clock() // the answer to the claim may have been lost
+		}
 		d := Decide(row, Term{Token: c.lease.Token, Held: c.held(), Lease: c.o.Lease})
 		if d.Verb == Wait {
 			c.o.Logger.DebugContext(ctx, "wait", "reason", d.Reason)
@@ -174,9 +177,6 @@ func (c *Coordinator) do(ctx context.Context, d Decision, row Row) error {
 		return nil
 	case Claim:
 		err = c.o.Store.Claim(call, t)
-		if err == nil && c.claim != t {
-			c.claim, c.claimed = t, c.o.Clock()
-		}
 	case Commit:
 		err = c.o.Store.Commit(call, d.Ref, t)
 	case Abort:

@@ -27,8 +27,8 @@ type Status struct {
 
 	// Observed is when the store last answered, on the member's monotonic clock, and Observation how old that is; Stale when
 	// three polls have passed without an answer.
-	Observed    time.Duration `json:"observed"`
-	Observation time.Duration `json:"observation_age"`
+	Observed    time.Duration `json:"observed_ms"`
+	Observation time.Duration `json:"observation_age_ms"`
 	Stale       bool          `json:"stale"`
 	Superseded  bool          `json:"superseded"`
 

@@ -2,7 +2,6 @@ package barriertest
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/guardyn-edge/guardyn/barrier"
@@ -12,21 +11,22 @@ import (
 const attempts = 64
 
 // again makes a call until its outcome is known: it succeeds, or the error is one of the ports'.
-func again[T any](ctx context.Context, call func() (T, error)) (T, bool, error) {
+func again[T any](ctx context.Context, call func() (T, error)) (T, error) {
 	for n := 1; ; n++ {
 		v, err := call()
 		if err == nil || barrier.Code(err) != "" || n == attempts || ctx.Err() != nil {
-			return v, n > 1, err
+			return v, err
 		}
 	}
 }
 
 func repeat(ctx context.Context, call func() error) error {
-	_, _, err := again(ctx, func() (struct{}, error) { return struct{}{}, call() })
+	_, err := again(ctx, func() (struct{}, error) { return struct{}{}, call() })
 	return err
 }
 
-// retrying returns handles that repeat a call until its outcome is known, as the driver does.
+// retrying returns handles that repeat a call until its outcome is known, as the driver does. Two answers tell of an earlier
+// attempt that was applied: BaselineVerified, and ErrLost of a Release.
 func retrying(h Handles) Handles {
 	return Handles{Store: &retryingStore{h.Store}, Leases: &retryingLeases{h.Leases}, Artefacts: &retryingArtefacts{h.Artefacts}}
 }
@@ -34,18 +34,15 @@ func retrying(h Handles) Handles {
 type retryingStore struct{ barrier.Store } // Watch is never repeated
 
 func (r *retryingStore) Current(ctx context.Context) (barrier.Row, error) {
-	v, _, err := again(ctx, func() (barrier.Row, error) { return r.Store.Current(ctx) })
-	return v, err
+	return again(ctx, func() (barrier.Row, error) { return r.Store.Current(ctx) })
 }
 
 func (r *retryingStore) Look(ctx context.Context, m barrier.MemberID) (barrier.View, error) {
-	v, _, err := again(ctx, func() (barrier.View, error) { return r.Store.Look(ctx, m) })
-	return v, err
+	return again(ctx, func() (barrier.View, error) { return r.Store.Look(ctx, m) })
 }
 
 func (r *retryingStore) Join(ctx context.Context, m barrier.MemberID, boot barrier.BootID, incarnation uint64) (barrier.Registration, error) {
-	v, _, err := again(ctx, func() (barrier.Registration, error) { return r.Store.Join(ctx, m, boot, incarnation) })
-	return v, err
+	return again(ctx, func() (barrier.Registration, error) { return r.Store.Join(ctx, m, boot, incarnation) })
 }
 
 func (r *retryingStore) Ack(ctx context.Context, ref barrier.Ref, m barrier.MemberID, boot barrier.BootID, buildDigest string) error {
@@ -85,29 +82,21 @@ func (r *retryingStore) Revert(ctx context.Context, ref barrier.Ref, by barrier.
 }
 
 func (r *retryingStore) Propose(ctx context.Context, p barrier.Proposal) (barrier.Rollout, error) {
-	v, _, err := again(ctx, func() (barrier.Rollout, error) { return r.Store.Propose(ctx, p) })
-	return v, err
+	return again(ctx, func() (barrier.Rollout, error) { return r.Store.Propose(ctx, p) })
 }
 
 func (r *retryingStore) SetRoster(ctx context.Context, revision uint64, members []barrier.MemberID) (barrier.Roster, error) {
-	v, _, err := again(ctx, func() (barrier.Roster, error) { return r.Store.SetRoster(ctx, revision, members) })
-	return v, err
+	return again(ctx, func() (barrier.Roster, error) { return r.Store.SetRoster(ctx, revision, members) })
 }
 
 func (r *retryingStore) AdoptBaseline(ctx context.Context, p barrier.Pointer) (barrier.BaselineOutcome, error) {
-	v, repeated, err := again(ctx, func() (barrier.BaselineOutcome, error) { return r.Store.AdoptBaseline(ctx, p) })
-	if repeated && v == barrier.BaselineVerified {
-		// The first call may have adopted it. Nothing depends on which of the two it was.
-		v = barrier.BaselineAdopted
-	}
-	return v, err
+	return again(ctx, func() (barrier.BaselineOutcome, error) { return r.Store.AdoptBaseline(ctx, p) })
 }
 
 type retryingLeases struct{ barrier.Leases }
 
 func (r *retryingLeases) Acquire(ctx context.Context, holder string, ttl time.Duration) (barrier.Lease, error) {
-	v, _, err := again(ctx, func() (barrier.Lease, error) { return r.Leases.Acquire(ctx, holder, ttl) })
-	return v, err
+	return again(ctx, func() (barrier.Lease, error) { return r.Leases.Acquire(ctx, holder, ttl) })
 }
 
 func (r *retryingLeases) Renew(ctx context.Context, l barrier.Lease) error {
@@ -115,11 +104,7 @@ func (r *retryingLeases) Renew(ctx context.Context, l barrier.Lease) error {
 }
 
 func (r *retryingLeases) Release(ctx context.Context, l barrier.Lease) error {
-	_, repeated, err := again(ctx, func() (struct{}, error) { return struct{}{}, r.Leases.Release(ctx, l) })
-	if repeated && errors.Is(err, barrier.ErrLost) {
-		return nil // an earlier attempt has released it
-	}
-	return err
+	return repeat(ctx, func() error { return r.Leases.Release(ctx, l) })
 }
 
 type retryingArtefacts struct{ barrier.Artefacts }
@@ -129,6 +114,5 @@ func (r *retryingArtefacts) Put(ctx context.Context, d barrier.Digest, artefact 
 }
 
 func (r *retryingArtefacts) Get(ctx context.Context, d barrier.Digest) ([]byte, error) {
-	v, _, err := again(ctx, func() ([]byte, error) { return r.Artefacts.Get(ctx, d) })
-	return v, err
+	return again(ctx, func() ([]byte, error) { return r.Artefacts.Get(ctx, d) })
 }
