@@ -22,15 +22,19 @@ type room struct {
 }
 
 // leaves are small packages under internal that every room may use.
-var leaves = []string{"internal/expr", "internal/originguard", "internal/durable"}
+var leaves = []string{"internal/expr", "internal/originguard", "internal/durable", "internal/failpoint"}
 
 var rooms = []room{
 	{"internal/expr", nil},
 	{"internal/originguard", nil},
 	{"internal/durable", nil},
+	{"internal/failpoint", nil},
 	{"internal/testpg", nil},
 	{"internal/testpg/with-postgres", []string{"internal/testpg"}},
 	{"internal/archtest", nil},
+	{"barrier", nil},
+	{"barrier/barriertest", []string{"barrier"}},
+	{"barrier/memory", []string{"barrier"}},
 	{"zone", nil},
 	{"snapshot", []string{"zone"}},
 	{"seal", []string{"snapshot", "zone"}},
