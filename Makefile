@@ -32,6 +32,7 @@ fmt: bin/gofumpt
 
 lint: bin/staticcheck
 	go vet ./...
+	go vet -tags failpoint ./internal/failpoint
 	bin/staticcheck ./...
 
 race:

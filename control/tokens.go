@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/guardyn-edge/guardyn/internal/failpoint"
 	"github.com/guardyn-edge/guardyn/zone"
 )
 
@@ -205,6 +206,9 @@ func Bootstrap(ctx context.Context, st Store, now time.Time, email, workspace st
 	if err == nil && len(plans) == 0 {
 		err = st.PutPlan(ctx, zone.Plan{Name: bootstrapPlan}, entry("", "plan.put", bootstrapPlan))
 	}
+	if err == nil {
+		err = failpoint.Hit(failpoint.BootstrapPlan)
+	}
 	if err != nil {
 		return Bootstrapped{}, fmt.Errorf("bootstrap: plan: %w", err)
 	}
@@ -212,6 +216,9 @@ func Bootstrap(ctx context.Context, st Store, now time.Time, email, workspace st
 	err = st.CreateWorkspace(ctx, out.Workspace, entry(out.Workspace.ID, "workspace.create", workspace))
 	if errors.Is(err, ErrExists) {
 		out.Workspace, err = st.WorkspaceByName(ctx, workspace)
+	}
+	if err == nil {
+		err = failpoint.Hit(failpoint.BootstrapWorkspace)
 	}
 	if err != nil {
 		return Bootstrapped{}, fmt.Errorf("bootstrap: workspace: %w", err)
@@ -221,12 +228,18 @@ func Bootstrap(ctx context.Context, st Store, now time.Time, email, workspace st
 	if errors.Is(err, ErrExists) {
 		out.User, err = st.UserByEmail(ctx, addr)
 	}
+	if err == nil {
+		err = failpoint.Hit(failpoint.BootstrapUser)
+	}
 	if err != nil {
 		return Bootstrapped{}, fmt.Errorf("bootstrap: user: %w", err)
 	}
 	m := Membership{UserID: out.User.ID, Workspace: out.Workspace.ID, Role: RoleAdmin}
 	if err := st.SetMembership(ctx, m, entry(out.Workspace.ID, "membership.set", addr)); err != nil {
 		return Bootstrapped{}, fmt.Errorf("bootstrap: membership: %w", err)
+	}
+	if err := failpoint.Hit(failpoint.BootstrapMembership); err != nil {
+		return Bootstrapped{}, fmt.Errorf("bootstrap: %w", err)
 	}
 	out.Token = NewToken{Secret: newSecret(), Token: Token{
 		ID: newID(), Name: "bootstrap", UserID: out.User.ID, Workspace: out.Workspace.ID, CreatedAt: now.UTC(),

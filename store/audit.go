@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/guardyn-edge/guardyn/control"
+	"github.com/guardyn-edge/guardyn/internal/failpoint"
 )
 
 // Append implements control.AuditStore.
@@ -21,7 +22,7 @@ func (q querier) appendAudit(ctx context.Context, a control.AuditEntry) error {
 	if err != nil {
 		return fmt.Errorf("write audit entry %s: %w", a.Action, err)
 	}
-	return nil
+	return failpoint.Hit(failpoint.AuditAppended)
 }
 
 // ListAudit implements control.AuditStore.

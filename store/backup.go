@@ -11,6 +11,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/guardyn-edge/guardyn/internal/failpoint"
 )
 
 // ErrNotEmpty refuses to restore into a database that holds something.
@@ -111,14 +113,30 @@ func placeFile(path string, write func(temporary string) error) (err error) {
 	if err := write(temporary); err != nil {
 		return err
 	}
+	if err := failpoint.Hit(failpoint.FileWritten); err != nil {
+		return err
+	}
 	if err := syncPath(temporary); err != nil {
+		return err
+	}
+	if err := failpoint.Hit(failpoint.FileSynced); err != nil {
 		return err
 	}
 	// A link, unlike a rename, fails when the name is taken.
 	if err := os.Link(temporary, path); err != nil {
 		return err
 	}
-	return syncPath(dir)
+	err = failpoint.Hit(failpoint.FileLinked)
+	if err == nil {
+		err = syncPath(dir)
+	}
+	if err == nil {
+		err = failpoint.Hit(failpoint.FileDone)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(path))
+	}
+	return nil
 }
 
 func syncPath(path string) error {
@@ -161,6 +179,7 @@ func restoreSQLite(ctx context.Context, path, rawURL, backup string) error {
 					return err
 				}
 			}
+			return failpoint.Hit(failpoint.FileCleared)
 		}
 		return nil
 	})

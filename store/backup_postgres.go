@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/guardyn-edge/guardyn/internal/failpoint"
 )
 
 // PostgresTools is the Debian package that has pg_dump and pg_restore.
@@ -66,8 +68,10 @@ func restorePostgres(ctx context.Context, rawURL, backup string) error {
 		defer os.Remove(list)
 		args = append(args, "--use-list="+list)
 	}
-	_, err = runPostgresTool(ctx, "pg_restore", rawURL, append(args, backup)...)
-	return err
+	if _, err = runPostgresTool(ctx, "pg_restore", rawURL, append(args, backup)...); err != nil {
+		return err
+	}
+	return failpoint.Hit(failpoint.Restored)
 }
 
 // checkPostgresArchive reads the schema's version out of the archive before anything is restored.

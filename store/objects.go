@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/guardyn-edge/guardyn/control"
+	"github.com/guardyn-edge/guardyn/internal/failpoint"
 	"github.com/guardyn-edge/guardyn/zone"
 )
 
@@ -49,6 +50,9 @@ func (db *DB) PutObject(ctx context.Context, ws string, id zone.ID, o control.Ob
 	err := db.write(ctx, func(q querier) (err error) {
 		// The zone's row is locked from here on: nobody else writes its objects.
 		if revision, err = q.editZone(ctx, ws, id, 0); err != nil {
+			return err
+		}
+		if err := failpoint.Hit(failpoint.ObjectRevised); err != nil {
 			return err
 		}
 		if ifRevision != 0 {

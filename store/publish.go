@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/guardyn-edge/guardyn/control"
+	"github.com/guardyn-edge/guardyn/internal/failpoint"
 	"github.com/guardyn-edge/guardyn/seal"
 )
 
@@ -47,8 +48,14 @@ func (db *DB) Revisions(ctx context.Context) (control.Revisions, error) {
 func (db *DB) NextVersion(ctx context.Context) (uint64, error) {
 	var version uint64
 	err := db.write(ctx, func(q querier) error {
-		return q.row(ctx, q.dialect.nextVersion()).Scan(&version)
+		if err := q.row(ctx, q.dialect.nextVersion()).Scan(&version); err != nil {
+			return err
+		}
+		return failpoint.Hit(failpoint.VersionTaken)
 	})
+	if err == nil {
+		err = failpoint.Hit(failpoint.VersionCommitted)
+	}
 	if err != nil {
 		return 0, fmt.Errorf("take a version: %w", err)
 	}
@@ -64,6 +71,9 @@ func (db *DB) Publish(ctx context.Context, p control.Publication) error {
 	}
 	act := p.Activation
 	err := db.write(ctx, func(q querier) error {
+		if err := failpoint.Hit(failpoint.PublishBegin); err != nil {
+			return err
+		}
 		// First of all, because it is the lock that every publisher waits for.
 		n, err := q.exec(ctx, `UPDATE edge.platform SET generation = $1 WHERE id = $2 AND epoch = $3 AND generation = $4`,
 			int64(act.Generation), act.Platform, int64(act.Epoch), int64(p.SeenGeneration))
@@ -74,6 +84,9 @@ func (db *DB) Publish(ctx context.Context, p control.Publication) error {
 			return q.publishConflict(ctx, p)
 		}
 		q.touch()
+		if err := failpoint.Hit(failpoint.PublishGeneration); err != nil {
+			return err
+		}
 		// A statement of its own: whoever recorded it while the lock was waited for is seen.
 		if err := q.nobodyAhead(ctx); err != nil {
 			return err
@@ -82,9 +95,15 @@ func (db *DB) Publish(ctx context.Context, p control.Publication) error {
 			if err := q.insertSnapshot(ctx, p.Insert); err != nil {
 				return err
 			}
+			if err := failpoint.Hit(failpoint.PublishInserted); err != nil {
+				return err
+			}
 		}
 		if p.Reseal != nil {
 			if err := q.reseal(ctx, p.Reseal); err != nil {
+				return err
+			}
+			if err := failpoint.Hit(failpoint.PublishResealed); err != nil {
 				return err
 			}
 		}
@@ -92,26 +111,55 @@ func (db *DB) Publish(ctx context.Context, p control.Publication) error {
 			if err := q.insertReplay(ctx, *p.Replay); err != nil {
 				return err
 			}
+			if err := failpoint.Hit(failpoint.PublishReplay); err != nil {
+				return err
+			}
 		}
-		if _, err := q.exec(ctx, `UPDATE edge.snapshot SET activated_at = NULL WHERE activated_at IS NOT NULL`); err != nil {
+		if err := q.moveLive(ctx, p); err != nil {
 			return err
 		}
-		n, err = q.exec(ctx, `UPDATE edge.snapshot SET activated_at = $1 WHERE version = $2`, timeArg(p.At), int64(act.Version))
-		if err != nil {
-			return err
+		for _, a := range append([]control.AuditEntry{p.Audit}, p.Also...) {
+			if err := q.appendAudit(ctx, a); err != nil {
+				return err
+			}
 		}
-		if n == 0 {
-			return fmt.Errorf("version %d: %w", act.Version, control.ErrNotFound)
-		}
-		_, err = q.exec(ctx, `
-			INSERT INTO edge.activation (epoch, generation, version, kind, signed, by, at) VALUES ($1, $2, $3, $4, $5, $6, $7)`,
-			int64(act.Epoch), int64(act.Generation), int64(act.Version), string(act.Kind), string(p.Signed), p.By, timeArg(p.At))
-		return err
-	}, append([]control.AuditEntry{p.Audit}, p.Also...)...)
+		return failpoint.Hit(failpoint.PublishAudited)
+	})
+	if err == nil {
+		err = failpoint.Hit(failpoint.PublishCommitted)
+	}
 	if err != nil {
 		return fmt.Errorf("publish version %d as generation %d: %w", act.Version, act.Generation, err)
 	}
 	return nil
+}
+
+// moveLive makes the version of p's activation the one live row and writes the activation down.
+func (q querier) moveLive(ctx context.Context, p control.Publication) error {
+	act := p.Activation
+	if _, err := q.exec(ctx, `UPDATE edge.snapshot SET activated_at = NULL WHERE activated_at IS NOT NULL`); err != nil {
+		return err
+	}
+	if err := failpoint.Hit(failpoint.PublishCleared); err != nil {
+		return err
+	}
+	n, err := q.exec(ctx, `UPDATE edge.snapshot SET activated_at = $1 WHERE version = $2`, timeArg(p.At), int64(act.Version))
+	if err != nil {
+		return err
+	}
+	if n == 0 {
+		return fmt.Errorf("version %d: %w", act.Version, control.ErrNotFound)
+	}
+	if err := failpoint.Hit(failpoint.PublishMoved); err != nil {
+		return err
+	}
+	_, err = q.exec(ctx, `
+		INSERT INTO edge.activation (epoch, generation, version, kind, signed, by, at) VALUES ($1, $2, $3, $4, $5, $6, $7)`,
+		int64(act.Epoch), int64(act.Generation), int64(act.Version), string(act.Kind), string(p.Signed), p.By, timeArg(p.At))
+	if err != nil {
+		return err
+	}
+	return failpoint.Hit(failpoint.PublishActivated)
 }
 
 // checkPublication refuses what no run of the transaction could make right.

@@ -10,6 +10,7 @@ import (
 	"github.com/zeebo/blake3"
 
 	"github.com/guardyn-edge/guardyn/control"
+	"github.com/guardyn-edge/guardyn/internal/failpoint"
 	"github.com/guardyn-edge/guardyn/zone"
 )
 
@@ -102,6 +103,9 @@ func (db *DB) ReadRecords(ctx context.Context, ws string, id zone.ID) ([]control
 func (db *DB) ChangeRecords(ctx context.Context, ws string, id zone.ID, ch control.RecordChange, ifRevision int64, a control.AuditEntry) error {
 	err := db.write(ctx, func(q querier) error {
 		revision, err := q.editZone(ctx, ws, id, ifRevision)
+		if err == nil {
+			err = failpoint.Hit(failpoint.RecordsRevised)
+		}
 		if err != nil {
 			return err
 		}
@@ -121,10 +125,16 @@ func (db *DB) ChangeRecords(ctx context.Context, ws string, id zone.ID, ch contr
 		if err := q.deleteRecords(ctx, id, updated, keep); err != nil {
 			return err
 		}
+		if err := failpoint.Hit(failpoint.RecordsDeleted); err != nil {
+			return err
+		}
 		if err := q.insertRecords(ctx, id, ch.Update); err != nil {
 			return err
 		}
 		if err := q.insertRecords(ctx, id, ch.Insert); err != nil {
+			return err
+		}
+		if err := failpoint.Hit(failpoint.RecordsInserted); err != nil {
 			return err
 		}
 		if n := len(ch.Insert) - len(ch.Delete); n != 0 {
@@ -142,7 +152,10 @@ func (db *DB) ChangeRecords(ctx context.Context, ws string, id zone.ID, ch contr
 		if ch.Tell != nil {
 			ch.Tell(&a, was)
 		}
-		return q.appendAudit(ctx, a)
+		if err := q.appendAudit(ctx, a); err != nil {
+			return err
+		}
+		return failpoint.Hit(failpoint.RecordsAudited)
 	})
 	if err != nil {
 		return fmt.Errorf("change records of zone %s: %w", id, err)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/guardyn-edge/guardyn/control"
+	"github.com/guardyn-edge/guardyn/internal/failpoint"
 )
 
 // RecordAhead implements control.PublishStore.
@@ -33,8 +34,14 @@ func (db *DB) RecordAhead(ctx context.Context, n control.AheadNode, a control.Au
 		}
 		recorded = true
 		q.touch()
-		return q.appendAudit(ctx, a)
+		if err := q.appendAudit(ctx, a); err != nil {
+			return err
+		}
+		return failpoint.Hit(failpoint.AheadRecorded)
 	})
+	if err == nil && recorded {
+		err = failpoint.Hit(failpoint.AheadCommitted)
+	}
 	if err != nil {
 		return false, fmt.Errorf("record that node %q is ahead: %w", n.Node, err)
 	}
@@ -67,12 +74,29 @@ func (db *DB) BumpEpoch(ctx context.Context, b control.EpochBump) error {
 			return err
 		}
 		q.touch()
+		if err := failpoint.Hit(failpoint.RecoverEpoch); err != nil {
+			return err
+		}
 		if _, err := q.exec(ctx, `DELETE FROM edge.ahead WHERE epoch < $1`, int64(b.Epoch)); err != nil {
 			return err
 		}
-		_, err = q.exec(ctx, q.dialect.advanceVersion(), int64(b.Version))
-		return err
-	}, b.Audit)
+		if err := failpoint.Hit(failpoint.RecoverLifted); err != nil {
+			return err
+		}
+		if _, err := q.exec(ctx, q.dialect.advanceVersion(), int64(b.Version)); err != nil {
+			return err
+		}
+		if err := failpoint.Hit(failpoint.RecoverVersion); err != nil {
+			return err
+		}
+		if err := q.appendAudit(ctx, b.Audit); err != nil {
+			return err
+		}
+		return failpoint.Hit(failpoint.RecoverAudited)
+	})
+	if err == nil {
+		err = failpoint.Hit(failpoint.RecoverCommitted)
+	}
 	if err != nil {
 		return fmt.Errorf("bump epoch to %d: %w", b.Epoch, err)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/guardyn-edge/guardyn/control"
+	"github.com/guardyn-edge/guardyn/internal/failpoint"
 )
 
 const tokenColumns = `t.id, t.name, t.hash, t.user_id, t.node_id, t.workspace_id, t.created_at, t.expires_at, t.revoked_at`
@@ -41,6 +42,9 @@ func (db *DB) CreateToken(ctx context.Context, t control.Token, a control.AuditE
 }
 
 func (q querier) insertToken(ctx context.Context, t control.Token) error {
+	if err := failpoint.Hit(failpoint.TokenInsert); err != nil {
+		return err
+	}
 	_, err := q.exec(ctx, `
 		INSERT INTO edge.token (id, name, hash, user_id, node_id, workspace_id, created_at, expires_at, revoked_at)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,

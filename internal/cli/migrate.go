@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/guardyn-edge/guardyn/control"
+	"github.com/guardyn-edge/guardyn/internal/failpoint"
 	"github.com/guardyn-edge/guardyn/internal/host"
 	"github.com/guardyn-edge/guardyn/store"
 )
@@ -32,6 +33,9 @@ prints the operator's token once.
 				return err
 			}
 			a.notef("the database's schema is up to date\n")
+			if err := failpoint.Hit(failpoint.Migrated); err != nil {
+				return err
+			}
 			if email == "" {
 				return nil
 			}
