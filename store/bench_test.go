@@ -5,7 +5,10 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/guardyn-edge/guardyn/control"
+	"github.com/guardyn-edge/guardyn/internal/nodeproto"
 	"github.com/guardyn-edge/guardyn/store"
 )
 
@@ -73,6 +76,41 @@ func BenchmarkRevisions(b *testing.B) {
 	for _, d := range databases {
 		b.Run(d.name, func(b *testing.B) {
 			benchmark(b, open(b, d.url(b)), func(db *store.DB) error { _, err := db.Revisions(b.Context()); return err })
+		})
+	}
+}
+
+// BenchmarkRecordNodes is news of 10,000 nodes, half of it an acknowledgement, in one transaction.
+func BenchmarkRecordNodes(b *testing.B) {
+	const nodes = 10_000
+	for _, d := range databases {
+		b.Run(d.name, func(b *testing.B) {
+			url := d.url(b)
+			db := open(b, url)
+			driver, name, insert := "pgx", url, `INSERT INTO edge.node (id, name, address, created_at) SELECT 'n' || s.n, 'n' || s.n, '', now() FROM generate_series(1, $1) AS s(n)`
+			if d.name == "SQLite" {
+				driver, name = "sqlite", strings.TrimPrefix(url, "sqlite:")
+				insert = `WITH RECURSIVE s(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM s WHERE n < $1)
+					INSERT INTO node (id, name, address, created_at) SELECT 'n' || s.n, 'n' || s.n, '', 0 FROM s`
+			}
+			if _, err := openSQL(b, driver, name).ExecContext(b.Context(), insert, nodes); err != nil {
+				b.Fatal(err)
+			}
+			at := time.Unix(1_800_000_000, 0)
+			reports := make([]control.NodeReport, nodes)
+			for b.Loop() {
+				at = at.Add(time.Second)
+				for i := range reports {
+					reports[i] = control.NodeReport{NodeID: fmt.Sprintf("n%d", i+1), Address: "192.0.2.1", SeenAt: at}
+					if i%2 == 0 {
+						reports[i].Ack = &nodeproto.Ack{Version: 1, Generation: 1, Epoch: 1, ContentHash: strings.Repeat("0", 64), Boot: strings.Repeat("0", 32)}
+					}
+				}
+				if err := db.RecordNodes(b.Context(), reports, nil); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(b.Elapsed().Seconds()/float64(b.N)/nodes*1e6, "µs/node")
 		})
 	}
 }

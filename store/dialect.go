@@ -3,6 +3,7 @@ package store
 import (
 	"database/sql"
 	"errors"
+	"strconv"
 	"strings"
 	"time"
 
@@ -85,10 +86,37 @@ func (d postgresDialect) schemaWanted() int64 { return latestMigration(d) }
 
 type sqliteDialect struct{}
 
-// SQLite has no schemas to put tables in, and numbers its parameters by a question mark. No statement of
-// the store holds either text in another sense.
+// SQLite has no schemas to put tables in, and marks its parameters by a question mark. No statement of
+// the store holds "edge." or "$" in another sense.
 func (sqliteDialect) rewrite(statement string) string {
-	return strings.ReplaceAll(strings.ReplaceAll(statement, "edge.", ""), "$", "?")
+	statement = strings.ReplaceAll(statement, "edge.", "")
+	if inOrder, ok := unnumbered(statement); ok {
+		return inOrder
+	}
+	return strings.ReplaceAll(statement, "$", "?")
+}
+
+// unnumbered takes the numbers off parameters that stand in order, each once. What has a number has a name to the
+// driver, which it looks for among all others: the thousands of a bulk edit would cost their square.
+func unnumbered(statement string) (string, bool) {
+	var b strings.Builder
+	b.Grow(len(statement))
+	for next := 1; ; next++ {
+		text, rest, more := strings.Cut(statement, "$")
+		b.WriteString(text)
+		if !more {
+			return b.String(), true
+		}
+		digits := 0
+		for digits < len(rest) && '0' <= rest[digits] && rest[digits] <= '9' {
+			digits++
+		}
+		if rest[:digits] != strconv.Itoa(next) {
+			return "", false
+		}
+		b.WriteByte('?')
+		statement = rest[digits:]
+	}
 }
 
 // fault reads the extended result code (https://sqlite.org/rescode.html).

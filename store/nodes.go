@@ -108,9 +108,13 @@ func (db *DB) RecordNodes(ctx context.Context, seen []control.NodeReport, a []co
 		return cmp.Or(cmp.Compare(x.NodeID, y.NodeID), x.SeenAt.Compare(y.SeenAt))
 	})
 	err := db.write(ctx, func(q querier) error {
-		for _, r := range seen {
-			if err := q.recordNode(ctx, r); err != nil {
-				return fmt.Errorf("node %s: %w", r.NodeID, err)
+		for from, to := 0, 0; from < len(seen); from = to {
+			// One statement changes a row once: what a node said twice is two chunks.
+			for to = from + 1; to < len(seen) && to-from < chunkRows && seen[to].NodeID != seen[to-1].NodeID; {
+				to++
+			}
+			if err := q.recordNodes(ctx, seen[from:to]); err != nil {
+				return err
 			}
 		}
 		return nil
@@ -121,55 +125,103 @@ func (db *DB) RecordNodes(ctx context.Context, seen []control.NodeReport, a []co
 	return nil
 }
 
-func (q querier) recordNode(ctx context.Context, r control.NodeReport) error {
+// recordNodes takes at most chunkRows reports, each of another node.
+func (q querier) recordNodes(ctx context.Context, chunk []control.NodeReport) error {
+	// VALUES name their columns column1, column2, … in both databases. That a parameter is a time is said in
+	// the first row; to SQLite it is the number that it is.
+	const columns = 6
+	args := make([]any, 0, len(chunk)*columns)
+	var keyed []control.NodeReport
+	for _, r := range chunk {
+		acked, lastError, err := ackArgs(r.Ack)
+		if err != nil {
+			return fmt.Errorf("node %s: %w", r.NodeID, err)
+		}
+		args = append(args, r.NodeID, r.Address, timeArg(r.SeenAt), acked, lastError, timeArg(r.FreshAt))
+		if len(r.TrustedKeys) > 0 {
+			keyed = append(keyed, r)
+		}
+	}
+	const (
+		seen  = `(last_seen IS NULL OR last_seen <= column3)`
+		acked = `(column4 IS NOT NULL AND (acked_at IS NULL OR acked_at <= column3))`
+		fresh = `(column6 IS NOT NULL AND (fresh_at IS NULL OR fresh_at < column6))`
+	)
 	_, err := q.exec(ctx, `
-		UPDATE edge.node SET address = $2, last_seen = $3 WHERE id = $1 AND (last_seen IS NULL OR last_seen <= $3)`,
-		r.NodeID, r.Address, timeArg(r.SeenAt))
-	if err == nil && len(r.TrustedKeys) > 0 {
-		err = q.recordKeys(ctx, r)
-	}
-	if err == nil && !r.FreshAt.IsZero() {
-		_, err = q.exec(ctx, `UPDATE edge.node SET fresh_at = $2 WHERE id = $1 AND (fresh_at IS NULL OR fresh_at < $2)`,
-			r.NodeID, timeArg(r.FreshAt))
-	}
-	if err != nil || r.Ack == nil {
+		UPDATE edge.node SET
+			address = CASE WHEN `+seen+` THEN column2 ELSE address END,
+			last_seen = CASE WHEN `+seen+` THEN column3 ELSE last_seen END,
+			acked = CASE WHEN `+acked+` THEN column4 ELSE acked END,
+			acked_at = CASE WHEN `+acked+` THEN column3 ELSE acked_at END,
+			last_error = CASE WHEN `+acked+` THEN column5 ELSE last_error END,
+			fresh_at = CASE WHEN `+fresh+` THEN column6 ELSE fresh_at END
+		FROM (VALUES (CAST($1 AS text), CAST($2 AS text), CAST($3 AS timestamptz), CAST($4 AS text), CAST($5 AS text), CAST($6 AS timestamptz))`+
+		moreTuples(len(chunk), columns)+`) AS news
+		WHERE id = column1`, args...)
+	if err != nil || len(keyed) == 0 {
 		return err
 	}
-	ack, err := json.Marshal(r.Ack)
+	return q.recordKeys(ctx, keyed)
+}
+
+// ackArgs are an acknowledgement and its error as arguments, NULL when there is none.
+func ackArgs(a *nodeproto.Ack) (acked, lastError any, err error) {
+	if a == nil {
+		return nil, nil, nil
+	}
+	b, err := json.Marshal(a)
+	if err != nil {
+		return nil, nil, err
+	}
+	if a.Error == nil {
+		return string(b), nil, nil
+	}
+	e, err := json.Marshal(a.Error)
+	return string(b), string(e), err
+}
+
+// recordKeys keeps the ids of the keys that nodes trust. That they take the place of others is logged.
+func (q querier) recordKeys(ctx context.Context, chunk []control.NodeReport) error {
+	const columns = 3
+	args := make([]any, 0, len(chunk)*columns)
+	entries := make(map[string]control.AuditEntry, len(chunk))
+	for _, r := range chunk {
+		ids := make([]string, len(r.TrustedKeys))
+		for i, id := range r.TrustedKeys {
+			ids[i] = string(id)
+		}
+		args = append(args, r.NodeID, strings.Join(ids, ","), timeArg(r.SeenAt))
+		entries[r.NodeID] = r.KeysAudit
+	}
+	update := `
+		UPDATE edge.node SET keys = column2, keys_at = column3
+		FROM (VALUES (CAST($1 AS text), CAST($2 AS text), CAST($3 AS timestamptz))` + moreTuples(len(chunk), columns) + `) AS news
+		WHERE id = column1 AND `
+	var changed []string
+	err := q.each(ctx, func(rows *sql.Rows) error {
+		var id string
+		err := rows.Scan(&id)
+		changed = append(changed, id)
+		return err
+	}, update+`keys <> column2 AND keys_at <= column3 RETURNING id`, args...)
 	if err != nil {
 		return err
 	}
-	var lastError any
-	if r.Ack.Error != nil {
-		b, err := json.Marshal(r.Ack.Error)
-		if err != nil {
-			return err
+	slices.Sort(changed)
+	for _, id := range changed {
+		if err := q.appendAudit(ctx, entries[id]); err != nil {
+			return fmt.Errorf("node %s: %w", id, err)
 		}
-		lastError = string(b)
 	}
-	_, err = q.exec(ctx, `
-		UPDATE edge.node SET acked = $2, acked_at = $3, last_error = $4
-		WHERE id = $1 AND (acked_at IS NULL OR acked_at <= $3)`,
-		r.NodeID, string(ack), timeArg(r.SeenAt), lastError)
+	_, err = q.exec(ctx, update+`(keys IS NULL OR keys = column2 AND keys_at <= column3)`, args...)
 	return err
 }
 
-// recordKeys keeps the ids of the keys that a node trusts. That they take the place of others is logged.
-func (q querier) recordKeys(ctx context.Context, r control.NodeReport) error {
-	ids := make([]string, len(r.TrustedKeys))
-	for i, id := range r.TrustedKeys {
-		ids[i] = string(id)
+// moreTuples returns ",($7,…),…": the rows of tuples but the first.
+func moreTuples(rows, columns int) string {
+	_, more, ok := strings.Cut(tuples(rows, columns), ")")
+	if !ok {
+		return ""
 	}
-	keys := strings.Join(ids, ",")
-	n, err := q.exec(ctx, `UPDATE edge.node SET keys = $2, keys_at = $3 WHERE id = $1 AND keys <> $2 AND keys_at <= $3`,
-		r.NodeID, keys, timeArg(r.SeenAt))
-	if err != nil {
-		return err
-	}
-	if n > 0 {
-		return q.appendAudit(ctx, r.KeysAudit)
-	}
-	_, err = q.exec(ctx, `UPDATE edge.node SET keys = $2, keys_at = $3 WHERE id = $1 AND (keys IS NULL OR keys = $2 AND keys_at <= $3)`,
-		r.NodeID, keys, timeArg(r.SeenAt))
-	return err
+	return more
 }

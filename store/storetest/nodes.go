@@ -1,6 +1,8 @@
 package storetest
 
 import (
+	"fmt"
+	"slices"
 	"time"
 
 	"github.com/guardyn-edge/guardyn/control"
@@ -82,6 +84,44 @@ var nodeClauses = []clause{
 		f.same("nodes", f.nodes(), []control.Node{a, b})
 		f.same("newest audit entry", f.auditOf(f.ws)[0], rejected)
 		f.ok(f.store.RecordNodes(f.ctx, nil, nil))
+	}},
+	{name: "news of more nodes than one statement takes is written, of each its own", alone: true, run: func(f *fixture) {
+		const many = 520
+		nodes, reports := make([]control.Node, many), make([]control.NodeReport, 0, many+2)
+		for i := range nodes {
+			nodes[i], _ = f.node(fmt.Sprintf("n%03d", i))
+			at := f.now()
+			r := control.NodeReport{
+				NodeID: nodes[i].ID, Address: fmt.Sprintf("192.0.2.%d", i), SeenAt: at, FreshAt: at, Ack: ack(uint64(i+1), nil),
+				TrustedKeys: []seal.KeyID{"00000000000000aa"}, KeysAudit: f.entry("node.keys_change"),
+			}
+			reports = append(reports, r)
+			n := &nodes[i]
+			n.Address, n.LastSeen, n.Acked, n.AckedAt = r.Address, at, r.Ack, at
+			n.FreshAt, n.TrustedKeys, n.KeysAt = at, r.TrustedKeys, at
+		}
+		f.ok(f.store.RecordNodes(f.ctx, reports, nil))
+		f.same("nodes", f.nodes(), nodes)
+		// Two of them trust another key now; one says so twice.
+		at := f.now()
+		first, last := reports[0], reports[many-1]
+		for _, r := range []*control.NodeReport{&first, &last} {
+			r.SeenAt, r.Ack, r.FreshAt = at, nil, time.Time{}
+			r.TrustedKeys, r.KeysAudit = []seal.KeyID{"00000000000000bb"}, f.entry("node.keys_change")
+		}
+		again := last
+		again.SeenAt, again.KeysAudit = at.Add(time.Second), f.entry("node.keys_change")
+		f.ok(f.store.RecordNodes(f.ctx, append(slices.Clone(reports[1:many-1]), again, first, last), nil))
+		for n, r := range map[*control.Node]control.NodeReport{&nodes[0]: first, &nodes[many-1]: again} {
+			n.LastSeen, n.KeysAt, n.TrustedKeys = r.SeenAt, r.SeenAt, r.TrustedKeys
+		}
+		f.same("nodes", f.nodes(), nodes)
+		logged := map[string]bool{}
+		for _, a := range f.auditOf(f.ws) {
+			logged[a.ID] = true
+		}
+		f.same("logged", []bool{logged[first.KeysAudit.ID], logged[last.KeysAudit.ID], logged[again.KeysAudit.ID], logged[reports[1].KeysAudit.ID]},
+			[]bool{true, true, false, false})
 	}},
 	{name: "an older acknowledgement never replaces a newer one", alone: true, run: func(f *fixture) {
 		n, _ := f.node("a")
