@@ -44,12 +44,12 @@ func (s *Service) Ack(ctx context.Context, p Principal, a nodeproto.Ack) error {
 		s.rejected(&p, a)
 	}
 	a.Activation = "" // what it proves is known
-	number, err := s.roster.acked(&p, &a, s.now().UTC())
+	b, err := s.roster.acked(&p, &a, s.now().UTC())
 	if err != nil {
 		return err
 	}
 	s.count.acks.Add(1)
-	return s.flushAck(ctx, number)
+	return s.flushAck(ctx, b)
 }
 
 var errorCode = regexp.MustCompile(`^[a-z][a-z0-9_]{0,63}$`)

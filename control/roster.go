@@ -45,14 +45,19 @@ type heard struct {
 // roster gathers what nodes say, so that many are written in one transaction. The zero value is ready but
 // for writing.
 type roster struct {
-	mu      sync.Mutex
-	nodes   map[string]*heard
-	dirty   []*heard
-	audits  []AuditEntry
-	said    uint64 // acks taken in
-	written uint64 // acks that are durable, in the order of said
+	mu     sync.Mutex
+	nodes  map[string]*heard
+	dirty  []*heard
+	audits []AuditEntry
+	batch  *batch // of the acks that are not taken yet; nil when there are none
 
 	writing chan struct{} // holds one: who writes
+}
+
+// batch is the acks that one write makes durable.
+type batch struct {
+	done chan struct{} // closed when the write is over
+	err  error         // of the write, once it is over
 }
 
 // node finds or makes an entry; nil when there are too many. r.mu is held.
@@ -123,19 +128,21 @@ func sameKeys(sorted, ids []seal.KeyID) bool {
 	return len(sorted) == len(ids)
 }
 
-// acked notes an ack; its number tells when it is durable.
-func (r *roster) acked(p *Principal, a *nodeproto.Ack, at time.Time) (number uint64, err error) {
+// acked notes an ack; its batch tells when it is durable.
+func (r *roster) acked(p *Principal, a *nodeproto.Ack, at time.Time) (*batch, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	h := r.node(p.NodeID)
 	if h == nil {
-		return 0, fmt.Errorf("node %s: %w", p.NodeName, ErrBusy)
+		return nil, fmt.Errorf("node %s: %w", p.NodeName, ErrBusy)
 	}
 	r.touch(h, p.From, at)
 	h.ack = a
 	h.trusts(p, a.TrustedKeys, at)
-	r.said++
-	return r.said, nil
+	if r.batch == nil {
+		r.batch = &batch{done: make(chan struct{})}
+	}
+	return r.batch, nil
 }
 
 // complain queues an audit entry about a node unless it is the same complaint again. It reports whether
@@ -188,9 +195,10 @@ func (r *roster) setBelieved(p *Principal, signed seal.SignedActivation) {
 }
 
 // take empties what waits to be written.
-func (r *roster) take(now time.Time) (reports []NodeReport, audits []AuditEntry, upTo uint64) {
+func (r *roster) take(now time.Time) (reports []NodeReport, audits []AuditEntry, acks *batch) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	reports = make([]NodeReport, 0, len(r.dirty))
 	for _, h := range r.dirty {
 		rep := NodeReport{NodeID: h.id, Address: h.address, SeenAt: h.seenAt, Ack: h.ack, FreshAt: h.freshAt}
 		if h.keysAudit.ID != "" {
@@ -199,14 +207,14 @@ func (r *roster) take(now time.Time) (reports []NodeReport, audits []AuditEntry,
 		reports = append(reports, rep)
 		h.ack, h.keysAudit, h.freshAt, h.dirty = nil, AuditEntry{}, time.Time{}, false
 	}
-	audits = r.audits
-	r.dirty, r.audits = r.dirty[:0], nil
+	audits, acks = r.audits, r.batch
+	r.dirty, r.audits, r.batch = r.dirty[:0], nil, nil
 	for id, h := range r.nodes {
 		if !h.dirty && now.Sub(h.seenAt) > forgetAfter {
 			delete(r.nodes, id)
 		}
 	}
-	return reports, audits, r.said
+	return reports, audits, acks
 }
 
 // putBack undoes take after a write that failed; what was said since is newer and stays.
@@ -243,38 +251,48 @@ func (r *roster) putBack(reports []NodeReport, audits []AuditEntry) {
 }
 
 // flushNodes writes everything that waits.
-func (s *Service) flushNodes(ctx context.Context) error { return s.flushAck(ctx, 0) }
+func (s *Service) flushNodes(ctx context.Context) error { return s.flushAck(ctx, nil) }
 
-// flushAck returns when the ack with this number is durable (0: when everything that waits now is). Who
-// comes while a write goes on shares the one that follows it.
-func (s *Service) flushAck(ctx context.Context, number uint64) error {
+// flushAck returns when b is durable (nil: when everything that waits now is), or its write failed. Who comes while
+// a write goes on shares the one that follows it: one of them does it, and all of them are told at once.
+func (s *Service) flushAck(ctx context.Context, b *batch) error {
 	r := &s.roster
+	var done chan struct{} // nil is never over
+	if b != nil {
+		done = b.done
+	}
 	select {
 	case r.writing <- struct{}{}:
 		defer func() { <-r.writing }()
+	case <-done:
+		return b.err
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	if number > 0 {
-		r.mu.Lock()
-		durable := r.written >= number
-		r.mu.Unlock()
-		if durable {
-			return nil
-		}
+	select {
+	case <-done:
+		return b.err
+	default:
 	}
-	reports, audits, upTo := r.take(s.now())
+	reports, audits, acks := r.take(s.now())
+	var err error
 	if len(reports) > 0 || len(audits) > 0 {
-		// Others wait for this write too: that the one who happens to do it goes away must not end it.
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
-		defer cancel()
-		if err := s.store.RecordNodes(ctx, reports, audits); err != nil {
-			r.putBack(reports, audits)
-			return fmt.Errorf("recording nodes: %w", err)
-		}
+		err = s.recordNodes(ctx, reports, audits)
 	}
-	r.mu.Lock()
-	r.written = upTo
-	r.mu.Unlock()
+	if acks != nil {
+		acks.err = err
+		close(acks.done)
+	}
+	return err
+}
+
+func (s *Service) recordNodes(ctx context.Context, reports []NodeReport, audits []AuditEntry) error {
+	// Others wait for this write too: that the one who happens to do it goes away must not end it.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
+	defer cancel()
+	if err := s.store.RecordNodes(ctx, reports, audits); err != nil {
+		s.roster.putBack(reports, audits)
+		return fmt.Errorf("recording nodes: %w", err)
+	}
 	return nil
 }

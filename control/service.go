@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -72,6 +73,7 @@ type Service struct {
 	live        liveState
 	opened      openedSnapshot
 	credentials credentials
+	hashers     sync.Pool // of *blake3.Hasher
 	roster      roster
 	rows        sharedCall[*savedRows]
 	count       counters
