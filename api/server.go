@@ -239,7 +239,8 @@ func (h *Handler) finish(c *call) {
 		actor = "node " + c.principal.NodeName
 	}
 	level := slog.LevelInfo
-	if c.route != nil && c.route.access == public {
+	if c.route != nil && (c.route.access == public || c.route.access == forNodes && c.status < http.StatusBadRequest) {
+		// What a node reports is told by the list of nodes, and what it refuses by a line of its own.
 		level = slog.LevelDebug
 	}
 	h.log.LogAttrs(c.r.Context(), level, "request",
