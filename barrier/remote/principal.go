@@ -75,29 +75,22 @@ func (p Principal) speaksFor(m barrier.MemberID) error {
 }
 
 // authority returns on whose word p decides when it says by: a claim is a coordinator's, a deadman the
-// member's own, and an operator is who the credentials say.
+// member's own, and an operator is who the credentials say, named or not. Of one that mixes kinds, which the store
+// refuses, every part must be p's.
 func (p Principal) authority(by barrier.Authority) (barrier.Authority, error) {
-	switch {
-	case by.Member != "" || by.Boot != "":
+	if by == (barrier.Authority{}) {
+		by.Operator = p.Operator
+	}
+	if by.Member != "" || by.Boot != "" {
 		if err := p.speaksFor(by.Member); err != nil {
 			return by, err
 		}
-	case by.Token != 0:
-		if !p.Coordinator {
-			return by, forbidden("the credentials are not a coordinator's")
-		}
-	default:
-		if p.Operator == "" {
-			return by, forbidden("the credentials are not an operator's")
-		}
-		if by.Operator == "" {
-			by.Operator = p.Operator
-		}
 	}
-	// Of an authority that mixes kinds every part must be the principal's: the store refuses it as invalid.
 	switch {
 	case by.Token != 0 && !p.Coordinator:
 		return by, forbidden("the credentials are not a coordinator's")
+	case by.Operator != "" && p.Operator == "":
+		return by, forbidden("the credentials are not an operator's")
 	case by.Operator != "" && by.Operator != p.Operator:
 		return by, forbidden("the credentials are another operator's")
 	}

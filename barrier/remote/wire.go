@@ -3,6 +3,8 @@ package remote
 import (
 	"errors"
 	"fmt"
+	"math"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -32,6 +34,7 @@ const (
 	headerRequest = "Barrier-Request"
 	headerAnswer  = "Barrier-Answer"
 	maxWord       = 64
+	maxSeen       = 256 // bytes of what a watch has seen
 )
 
 // The bodies of requests, as they travel.
@@ -75,7 +78,7 @@ type (
 	}
 	acquireBody struct {
 		Holder string        `json:"holder"`
-		TTL    time.Duration `json:"ttl"`
+		TTL    time.Duration `json:"ttl_ms"`
 	}
 )
 
@@ -90,29 +93,47 @@ type (
 	}
 )
 
-// Durations travel as text, "1m30s", so that the unit is seen.
+// Durations travel as whole milliseconds. In a call one that has a part of one is not valid, as barrier's own checks
+// have it; in an answer, where only a Row's margin can have one, it becomes longer.
 var (
-	encoding = json.WithMarshalers(json.MarshalToFunc(func(enc *jsontext.Encoder, d time.Duration) error {
-		return enc.WriteToken(jsontext.String(d.String()))
+	exact = json.WithMarshalers(json.MarshalToFunc(func(enc *jsontext.Encoder, d time.Duration) error {
+		if d%time.Millisecond != 0 {
+			return fmt.Errorf("%s is not whole milliseconds", d)
+		}
+		return enc.WriteToken(jsontext.Int(int64(d / time.Millisecond)))
+	}))
+	rounding = json.WithMarshalers(json.MarshalToFunc(func(enc *jsontext.Encoder, d time.Duration) error {
+		return enc.WriteToken(jsontext.Int(int64(wholeMilliseconds(d) / time.Millisecond)))
 	}))
 	// lenient passes over members that a later handler adds to its answers.
 	lenient = json.WithUnmarshalers(json.UnmarshalFromFunc(func(dec *jsontext.Decoder, d *time.Duration) error {
-		t, err := dec.ReadToken()
+		v, err := dec.ReadValue()
 		if err != nil {
 			return err
 		}
-		if t.Kind() != '"' {
-			return errors.New(`a duration is text, for example "1m30s"`)
+		n, err := strconv.ParseInt(string(v), 10, 64)
+		const most = int64(math.MaxInt64 / time.Millisecond)
+		if err != nil || n < -most || n > most {
+			return errors.New("a duration is whole milliseconds")
 		}
-		*d, err = time.ParseDuration(t.String())
-		return err
+		*d = time.Duration(n) * time.Millisecond
+		return nil
 	}))
 	strict = json.JoinOptions(lenient, json.RejectUnknownMembers(true))
 )
 
-// encode returns v as JSON. What cannot be written is text that is not UTF-8.
+// wholeMilliseconds returns d, or what is next above it.
+func wholeMilliseconds(d time.Duration) time.Duration {
+	if r := d % time.Millisecond; r > 0 {
+		return d - r + time.Millisecond
+	}
+	return d.Truncate(time.Millisecond)
+}
+
+// encode returns a call's body as JSON. What cannot be written is text that is not UTF-8 and a part of a
+// millisecond.
 func encode(v any) ([]byte, error) {
-	raw, err := json.Marshal(v, encoding)
+	raw, err := json.Marshal(v, exact)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", barrier.ErrInvalid, err)
 	}

@@ -35,6 +35,8 @@ var rooms = []room{
 	{"barrier", nil},
 	{"barrier/barriertest", []string{"barrier"}},
 	{"barrier/memory", []string{"barrier"}},
+	{"barrier/remote", []string{"barrier"}},
+	{"barrier/slotfile", []string{"barrier"}},
 	{"zone", nil},
 	{"snapshot", []string{"zone"}},
 	{"seal", []string{"snapshot", "zone"}},
