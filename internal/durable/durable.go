@@ -80,6 +80,9 @@ func (d *Dir) Path() string { return d.path }
 // Close gives the lock back.
 func (d *Dir) Close() error { return d.lock.Close() }
 
+// Sync makes durable what an earlier process, which ended before it could, has put in place.
+func (d *Dir) Sync() error { return syncDir(d.path) }
+
 func (d *Dir) sweep() error {
 	entries, err := os.ReadDir(d.path)
 	if err != nil {
