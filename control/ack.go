@@ -125,11 +125,25 @@ func (s *Service) wasIssued(ctx context.Context, p *Principal, a nodeproto.Ack) 
 				p.NodeName, a.Epoch, a.Generation, a.Version, ErrNodeAhead)
 		}
 	}
-	if a.Epoch == l.epoch && a.Generation == l.generation && (a.Version != l.version || a.ContentHash != l.hash) {
-		return malformed("", "content_hash", "ack_mismatch",
-			"generation %d is version %d, content %s, not what was acknowledged", l.generation, l.version, l.hash)
+	if a.Generation == 0 {
+		return nil
 	}
-	return nil
+	was := issued{l.version, l.hash}
+	if a.Epoch != l.epoch || a.Generation != l.generation {
+		if was, err = s.issuedAs(ctx, a.Epoch, a.Generation); err != nil {
+			return err
+		}
+	}
+	switch {
+	case was == issued{a.Version, a.ContentHash}:
+		return nil
+	case was.version != 0:
+		return malformed("", "content_hash", "ack_mismatch",
+			"generation %d is version %d, content %s, not what was acknowledged", a.Generation, was.version, was.hash)
+	case a.Epoch == l.epochNow:
+		return malformed("", "generation", "ack_mismatch", "generation %d of epoch %d was never issued", a.Generation, a.Epoch)
+	}
+	return nil // of an epoch that a recovery ended, which is not known wholly
 }
 
 // rejected tells that a node could not install what it was offered: the platform serves two configurations.

@@ -302,6 +302,10 @@ func TestAckAndNodes(t *testing.T) {
 			{"epoch never begun", func(a *nodeproto.Ack) { a.Epoch = 2 }, control.ErrNodeAhead},
 			{"version never issued", func(a *nodeproto.Ack) { a.Version, a.Generation = 9, 1 }, control.ErrNodeAhead},
 			{"other content", func(a *nodeproto.Ack) { a.ContentHash = strings.Repeat("0", 64) }, nil},
+			{"an older generation, this one's content", func(a *nodeproto.Ack) { a.Version, a.Generation = 1, 1 }, nil},
+			{"an older generation, this one's version", func(a *nodeproto.Ack) { a.Generation, a.ContentHash = 1, first.ContentHash }, nil},
+			{"this generation, the older one's version and content", func(a *nodeproto.Ack) { a.Version, a.ContentHash = 1, first.ContentHash }, nil},
+			{"an older generation, content of nobody", func(a *nodeproto.Ack) { a.Version, a.Generation, a.ContentHash = 1, 1, strings.Repeat("0", 64) }, nil},
 			{"no generation", func(a *nodeproto.Ack) { a.Generation = 0 }, nil},
 			{"no hash", func(a *nodeproto.Ack) { a.ContentHash = "" }, nil},
 			{"hash in capitals", func(a *nodeproto.Ack) { a.ContentHash = strings.Repeat("A", 64) }, nil},
@@ -323,6 +327,42 @@ func TestAckAndNodes(t *testing.T) {
 			if st := node(); st.Acked.Version != 2 || *st.VersionsBehind != 0 {
 				t.Errorf("%s: recorded: %+v", r.name, st)
 			}
+		}
+	})
+}
+
+// Of the epoch that a recovery began, all is known; of those before, what this database has.
+func TestAckAcrossEpochs(t *testing.T) {
+	databases(t, func(t *testing.T, w *world) {
+		ctx := t.Context()
+		n := w.node(t, "fra1")
+		w.versions(t, 2)
+		live := w.liveRow(t)
+		if _, err := w.svc.Recover(ctx, w.operator, control.RecoverRequest{BumpEpoch: true}); err != nil {
+			t.Fatal(err)
+		}
+		says := func(epoch, generation, version uint64, hash string) error {
+			return w.svc.Ack(ctx, n, nodeproto.Ack{
+				Version: version, Generation: generation, Epoch: epoch, ContentHash: hash, Boot: boot, TrustedKeys: []seal.KeyID{w.key.ID()},
+			})
+		}
+		other := strings.Repeat("0", 64)
+		check := func(when string) {
+			t.Helper()
+			if err := says(1, 2, 2, live.ContentHash); err != nil {
+				t.Errorf("%s, what the epoch before issued: %v", when, err)
+			}
+			problems(t, when+", what the epoch before issued, other content", says(1, 2, 2, other))
+			if err := says(1, 40, 7, other); err != nil {
+				t.Errorf("%s, what the database forgot: %v", when, err)
+			}
+			problems(t, when+", the epoch before's generation in this epoch", says(2, 1, 1, other))
+		}
+		check("recovered")
+		res := w.apply(t, control.ApplyRequest{})
+		check("recovered and published")
+		if err := says(2, res.Generation, res.Version, res.ContentHash); err != nil {
+			t.Error(err)
 		}
 	})
 }

@@ -75,6 +75,8 @@ type PublishStore interface {
 	Sealed(ctx context.Context, version uint64) (seal.Sealed, error)
 	// SnapshotByVersion returns a row without its payload; ErrNotFound.
 	SnapshotByVersion(ctx context.Context, version uint64) (SnapshotRow, error)
+	// Activated returns the version that an activation made live, with its content hash; ErrNotFound.
+	Activated(ctx context.Context, epoch, generation uint64) (version uint64, contentHash string, err error)
 	// NextVersion takes a version from the sequence; it is never given out again.
 	NextVersion(ctx context.Context) (uint64, error)
 	// Publish inserts p.Insert or replaces the seal by p.Reseal when they are not nil, deactivates the active

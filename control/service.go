@@ -75,6 +75,7 @@ type Service struct {
 	credentials credentials
 	hashers     sync.Pool // of *blake3.Hasher
 	roster      roster
+	issues      issues
 	rows        sharedCall[*savedRows]
 	count       counters
 }

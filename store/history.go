@@ -35,6 +35,17 @@ func (db *DB) SnapshotByVersion(ctx context.Context, version uint64) (control.Sn
 	return rows[0], nil
 }
 
+// Activated implements control.PublishStore.
+func (db *DB) Activated(ctx context.Context, epoch, generation uint64) (version uint64, contentHash string, err error) {
+	err = db.single().row(ctx, `
+		SELECT s.version, s.content_hash FROM edge.activation a JOIN edge.snapshot s ON s.version = a.version
+		WHERE a.epoch = $1 AND a.generation = $2`, int64(epoch), int64(generation)).Scan(&version, &contentHash)
+	if err != nil {
+		return 0, "", fmt.Errorf("activation %d of epoch %d: %w", generation, epoch, missing(err))
+	}
+	return version, contentHash, nil
+}
+
 // History implements control.PublishStore.
 func (db *DB) History(ctx context.Context, p control.Page) ([]control.SnapshotRow, error) {
 	if err := checkPage(p); err != nil {

@@ -259,6 +259,34 @@ var publishClauses = []clause{
 			f.Errorf("version %d after %d was lost", next.Activation.Version, lost)
 		}
 	}},
+	{name: "every activation is told, also of what is live no more", alone: true, run: func(f *fixture) {
+		f.activated(1, 1, nil)
+		first := f.apply()
+		f.apply()
+		p := f.platform()
+		f.ok(f.store.Publish(f.ctx, f.activation(p, first.Activation.Version, seal.KindRollback)))
+		second, err := f.store.SnapshotByVersion(f.ctx, 2)
+		f.ok(err)
+		f.activated(1, 1, &first.Insert.Row)
+		f.activated(1, 2, &second)
+		f.activated(1, 3, &first.Insert.Row)
+		for _, never := range [][2]uint64{{1, 0}, {1, 4}, {2, 1}, {1, 1 << 63}} {
+			f.activated(never[0], never[1], nil)
+		}
+	}},
+}
+
+// activated holds what Activated says of an activation.
+func (f *fixture) activated(epoch, generation uint64, want *control.SnapshotRow) {
+	f.Helper()
+	version, hash, err := f.store.Activated(f.ctx, epoch, generation)
+	if want == nil {
+		f.fails(err, control.ErrNotFound)
+		return
+	}
+	f.ok(err)
+	f.same("version of an activation", version, want.Version)
+	f.same("content of an activation", hash, want.ContentHash)
 }
 
 func racePublishers(f *fixture) {
