@@ -76,19 +76,23 @@ func shape(name, value string, ok bool, want string) error {
 // hashes, bytes) are filled in from it. s must be sealed with k: an artefact and its activation have one key.
 // The other fields are judged, since no node would accept a bad one.
 func Activate(k SigningKey, s Sealed, a Activation) (SignedActivation, error) {
+	return activate(k, s.KeyID, a.Of(s))
+}
+
+func activate(k SigningKey, sealedWith KeyID, a Activation) (SignedActivation, error) {
 	if k.IsZero() {
-		return "", fmt.Errorf("activating version %d: %w", s.Version, errNoSigningKey)
+		return "", fmt.Errorf("activating version %d: %w", a.Version, errNoSigningKey)
 	}
-	if s.KeyID != k.ID() {
-		return "", fmt.Errorf("activating version %d: it is sealed with key %s, the signing key is %s: re-seal it first", s.Version, s.KeyID, k.ID())
+	if sealedWith != k.ID() {
+		return "", fmt.Errorf("activating version %d: it is sealed with key %s, the signing key is %s: re-seal it first", a.Version, sealedWith, k.ID())
 	}
-	a = a.Of(s)
+	a.IssuedAt = a.IssuedAt.UTC().Round(0)
 	if err := a.validate(); err != nil {
-		return "", fmt.Errorf("activating version %d: %w", s.Version, err)
+		return "", fmt.Errorf("activating version %d: %w", a.Version, err)
 	}
 	text, err := signStatement(k, activationPrefix, &a)
 	if err != nil {
-		return "", fmt.Errorf("activating version %d: %w", s.Version, err)
+		return "", fmt.Errorf("activating version %d: %w", a.Version, err)
 	}
 	return SignedActivation(text), nil
 }

@@ -7,21 +7,23 @@ import (
 	"github.com/guardyn-edge/guardyn/snapshot"
 )
 
-// Verified is a snapshot that passed all of §6. Only Open makes one.
+// Verified is a snapshot that passed all of §6. Only Open and Candidate.Activate make one.
 type Verified struct {
-	snap *snapshot.Snapshot
-	act  Activation
-	key  KeyID
+	c   *Candidate
+	act Activation
 }
 
 // Snapshot returns what was verified.
-func (v *Verified) Snapshot() *snapshot.Snapshot { return v.snap }
+func (v *Verified) Snapshot() *snapshot.Snapshot { return v.c.snap }
 
 // Activation returns the statement that made it live.
 func (v *Verified) Activation() Activation { return v.act }
 
 // KeyID returns the id of the key that signed both.
-func (v *Verified) KeyID() KeyID { return v.key }
+func (v *Verified) KeyID() KeyID { return v.c.key.ID() }
+
+// Candidate returns v without its activation: another activation of the same bytes may follow.
+func (v *Verified) Candidate() *Candidate { return v.c }
 
 // Open verifies in the order of §6, stopping at the first failure. prev (may be nil) is what the caller
 // serves, for structural sharing. Errors are *Refusal.
@@ -53,7 +55,7 @@ func (o opener) open(a Artefact, t TrustedKeys, prev *snapshot.Snapshot) (*Verif
 	if err != nil {
 		return nil, err
 	}
-	act, err := o.activation(a, key)
+	act, err := activationOf(a.Sealed, a.Activation, key)
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +63,7 @@ func (o opener) open(a Artefact, t TrustedKeys, prev *snapshot.Snapshot) (*Verif
 	if err != nil {
 		return nil, err
 	}
-	return &Verified{snap: snap, act: act, key: key.ID()}, nil
+	return &Verified{c: newCandidate(a.Sealed, snap, key, act.PayloadBLAKE3), act: act}, nil
 }
 
 // signature is steps 1 to 4.
@@ -86,23 +88,33 @@ func (o opener) signature(s Sealed, t TrustedKeys) (PublicKey, error) {
 	return key, nil
 }
 
-// activation is step 5: signed by the same key, and of these bytes under this envelope.
-func (o opener) activation(a Artefact, key PublicKey) (Activation, error) {
-	act, _, err := openActivation(a.Activation, []PublicKey{key})
+// activationOf is step 5: signed by the same key, and of these bytes under this envelope.
+func activationOf(s Sealed, signed SignedActivation, key PublicKey) (Activation, error) {
+	act, _, err := openActivation(signed, []PublicKey{key})
 	if err != nil {
 		return Activation{}, err
 	}
-	switch hash := payloadHash(a.Payload); {
-	case act.PayloadBytes != int64(len(a.Payload)) || act.PayloadBLAKE3 != hash:
-		return Activation{}, refuse(CodeActivationInvalid, "the activation is of another payload: %s with %d bytes, not %s with %d", act.PayloadBLAKE3, act.PayloadBytes, hash, len(a.Payload))
-	case act.Version != a.Version:
-		return Activation{}, refuse(CodeActivationInvalid, "the activation is of version %d, the envelope says %d", act.Version, a.Version)
-	case act.ContentHash != a.ContentHash:
-		return Activation{}, refuse(CodeActivationInvalid, "the activation is of content %s, the envelope says %s", act.ContentHash, quote(a.ContentHash))
-	case a.PayloadBLAKE3 != "" && a.PayloadBLAKE3 != hash:
-		return Activation{}, refuse(CodeEnvelopeMismatch, "the envelope says payload %s, it is %s", quote(a.PayloadBLAKE3), hash)
+	hash := payloadHash(s.Payload)
+	if err := covers(act, hash, int64(len(s.Payload)), s.Version, s.ContentHash); err != nil {
+		return Activation{}, err
+	}
+	if s.PayloadBLAKE3 != "" && s.PayloadBLAKE3 != hash {
+		return Activation{}, refuse(CodeEnvelopeMismatch, "the envelope says payload %s, it is %s", quote(s.PayloadBLAKE3), hash)
 	}
 	return act, nil
+}
+
+// covers says whether act is of this payload under an envelope of this version and content.
+func covers(act Activation, payload string, size int64, version uint64, content string) error {
+	switch {
+	case act.PayloadBytes != size || act.PayloadBLAKE3 != payload:
+		return refuse(CodeActivationInvalid, "the activation is of another payload: %s with %d bytes, not %s with %d", act.PayloadBLAKE3, act.PayloadBytes, payload, size)
+	case act.Version != version:
+		return refuse(CodeActivationInvalid, "the activation is of version %d, the envelope says %d", act.Version, version)
+	case act.ContentHash != content:
+		return refuse(CodeActivationInvalid, "the activation is of content %s, the envelope says %s", act.ContentHash, quote(content))
+	}
+	return nil
 }
 
 // content is steps 6 and 7.
