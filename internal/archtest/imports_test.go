@@ -35,6 +35,9 @@ var rooms = []room{
 	{"barrier", nil},
 	{"barrier/barriertest", []string{"barrier"}},
 	{"barrier/memory", []string{"barrier"}},
+	{"barrier/dynamo", []string{"barrier", "barrier/barriertest", "internal/testdynamo"}},
+	{"internal/testdynamo", nil},
+	{"internal/testdynamo/with-dynamo", []string{"internal/testdynamo"}},
 	{"barrier/remote", []string{"barrier"}},
 	{"barrier/slotfile", []string{"barrier"}},
 	{"zone", nil},
@@ -85,6 +88,7 @@ var never = []struct{ from, to string }{
 var only = map[string][]string{
 	"github.com/spf13/cobra":   {"internal/cli"},
 	"github.com/jackc/pgx":     {"store", "internal/testpg"},
+	"github.com/aws":           {"barrier/dynamo", "internal/testdynamo"},
 	"modernc.org/sqlite":       {"store"},
 	"github.com/pressly/goose": {"store"},
 	"github.com/danielgtaylor": {"api"},
