@@ -82,13 +82,14 @@ type Handler struct {
 	o         Options
 	hub       *hub
 	copies    copies
+	body      time.Duration // readTimeout but in tests
 }
 
 // NewHandler returns a Handler of b that asks authorize about each request. It answers at paths like "/ack": mount
 // it with http.StripPrefix.
 func NewHandler(b Backend, authorize Authorizer, o Options) *Handler {
 	o = o.withDefaults()
-	return &Handler{b: b, authorize: authorize, o: o, hub: newHub(b.Store, o)}
+	return &Handler{b: b, authorize: authorize, o: o, hub: newHub(b.Store, o), body: readTimeout}
 }
 
 // Close ends what the Handler watches and waits for that; watches that wait are answered 503.
@@ -225,7 +226,7 @@ func (x *exchange) read(contentType string, limit int64) ([]byte, error) {
 		return nil, invalid("the body has %d bytes, more than %d", x.r.ContentLength, limit)
 	}
 	rc := http.NewResponseController(x.w)
-	_ = rc.SetReadDeadline(time.Now().Add(readTimeout + time.Duration(limit)*time.Second/bytesPerSec))
+	_ = rc.SetReadDeadline(time.Now().Add(x.body + time.Duration(limit)*time.Second/bytesPerSec))
 	raw, err := io.ReadAll(http.MaxBytesReader(x.w, x.r.Body, limit))
 	if err != nil {
 		if _, ok := err.(*http.MaxBytesError); ok { //nolint:errorlint // it is returned as it is
