@@ -204,6 +204,9 @@ func nodeOf(n control.NodeStatus) Node {
 	if out.TrustedKeys == nil {
 		out.TrustedKeys = []seal.KeyID{}
 	}
+	if a := n.Ahead; a != nil {
+		out.Ahead = &NodeAhead{Epoch: a.Epoch, Generation: a.Generation, Proven: a.Proven}
+	}
 	if n.Acked != nil {
 		out.Version, out.Generation = n.Acked.Version, n.Acked.Generation
 	}

@@ -95,7 +95,17 @@ type Node struct {
 	// FreshnessStale is the alarm: the node says so itself, or has proven for too long not what is live.
 	FreshnessStale bool         `json:"freshness_stale"`
 	TrustedKeys    []seal.KeyID `json:"trusted_keys"`
-	CreatedAt      time.Time    `json:"created_at"`
+	// Ahead is what the node shows that is newer than all that the database knows, absent for any other node.
+	Ahead     *NodeAhead `json:"ahead,omitempty"`
+	CreatedAt time.Time  `json:"created_at"`
+}
+
+// NodeAhead is an activation that the database does not know. Proven: the control plane's own key signed it, and
+// nothing more is signed until the epoch is raised.
+type NodeAhead struct {
+	Epoch      uint64 `json:"epoch"`
+	Generation uint64 `json:"generation"`
+	Proven     bool   `json:"proven"`
 }
 
 // NewNode registers a node.

@@ -92,6 +92,18 @@ func (w *world) ahead(t testing.TB, key seal.SigningKey, epoch, generation, vers
 	return signed
 }
 
+// listedAhead holds how the one node is listed.
+func (w *world) listedAhead(t *testing.T, svc *control.Service, want *control.NodeAhead) {
+	t.Helper()
+	nodes, err := svc.ListNodes(t.Context(), w.operator)
+	if err != nil || len(nodes) != 1 {
+		t.Fatalf("nodes: %+v, %v", nodes, err)
+	}
+	if got := nodes[0].Ahead; (got == nil) != (want == nil) || got != nil && *got != *want {
+		t.Errorf("the node is listed as ahead with %+v, want %+v", got, want)
+	}
+}
+
 // The database was restored from an older backup: a node knows more than it.
 func TestRecovery(t *testing.T) {
 	databases(t, func(t *testing.T, w *world) {
@@ -115,7 +127,17 @@ func TestRecovery(t *testing.T) {
 			if res := w.apply(t, control.ApplyRequest{Reseal: true}); !res.Applied {
 				t.Fatalf("%s stopped the signing", name)
 			}
+			w.listedAhead(t, w.svc, &control.NodeAhead{Epoch: 1, Generation: 40})
 		}
+		current := w.liveRow(t)
+		serves := nodeproto.Ack{
+			Version: current.Version, Generation: current.Generations[0], Epoch: 1, ContentHash: current.ContentHash, Boot: boot,
+			TrustedKeys: []seal.KeyID{w.key.ID()},
+		}
+		if err := w.svc.Ack(ctx, n, serves); err != nil {
+			t.Fatal(err)
+		}
+		w.listedAhead(t, w.svc, nil)
 		problems(t, "too long", shows(w.svc, seal.SignedActivation(strings.Repeat("a", 5000))))
 
 		live := w.liveRow(t)
@@ -126,6 +148,7 @@ func TestRecovery(t *testing.T) {
 		// It holds in every process, and in those that come later.
 		restarted := w.service(t, w.open(t), nil)
 		for _, svc := range []*control.Service{w.svc, restarted} {
+			w.listedAhead(t, svc, &control.NodeAhead{Epoch: 1, Generation: 40, Proven: true})
 			var ahead *control.AheadNodeError
 			_, err := svc.Apply(ctx, w.operator, control.ApplyRequest{Reseal: true})
 			if !errors.As(err, &ahead) || ahead.Ahead.Node != "fra1" || ahead.Ahead.Generation != 40 || ahead.Ahead.Version != 90 {
@@ -163,6 +186,7 @@ func TestRecovery(t *testing.T) {
 		// The node shows it still, until it gets what is newer; that stops nothing any more. Nothing else
 		// changed, and it is published all the same.
 		_ = shows(w.svc, proof)
+		w.listedAhead(t, w.svc, nil)
 		got := w.apply(t, control.ApplyRequest{})
 		if !got.Applied || got.Version != 91 || got.Generation != live.Generations[0]+1 {
 			t.Errorf("apply: %+v", got)

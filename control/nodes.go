@@ -25,6 +25,15 @@ type NodeStatus struct {
 	// FreshnessStale is the alarm: the node says so, or has not proven for MaxFreshnessAge what is live.
 	FreshnessStale bool
 	TrustedKeys    []seal.KeyID
+	// Ahead is what the node shows that is newer than all that the database knows; nil for any other.
+	Ahead *NodeAhead
+}
+
+// NodeAhead is an activation that this database never issued. Proven: the control plane's own key signed it, and
+// nothing is signed until the epoch is raised. What is not proven, only the process that the node asked knows.
+type NodeAhead struct {
+	Epoch, Generation uint64
+	Proven            bool
 }
 
 // NewNode is a node with its token's secret, which is shown this once.
@@ -49,9 +58,19 @@ func (s *Service) ListNodes(ctx context.Context, p Principal) ([]NodeStatus, err
 	if err != nil {
 		return nil, fmt.Errorf("listing nodes: %w", err)
 	}
+	platform, err := s.store.Platform(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("reading the platform: %w", err)
+	}
 	out := make([]NodeStatus, len(nodes))
 	for i, n := range nodes {
-		st := NodeStatus{Node: n, TrustedKeys: n.TrustedKeys}
+		st := NodeStatus{Node: n, TrustedKeys: n.TrustedKeys, Ahead: s.roster.shows(n.ID)}
+		if a := platform.Ahead; a != nil && a.Node == n.Name {
+			st.Ahead = &NodeAhead{Epoch: a.Epoch, Generation: a.Generation, Proven: true}
+		}
+		if a := st.Ahead; a != nil && !newer(a.Epoch, a.Generation, platform.Epoch, platform.Generation) {
+			st.Ahead = nil // it was, until the epoch was raised
+		}
 		if a := n.Acked; a != nil {
 			st.VersionsBehind = behind(l.newest, a.Version)
 			st.GenerationsBehind = behind(l.generation, a.Generation)

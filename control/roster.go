@@ -139,6 +139,7 @@ func (r *roster) acked(p *Principal, a *nodeproto.Ack, at time.Time) (*batch, er
 	r.touch(h, p.From, at)
 	h.ack = a
 	h.trusts(p, a.TrustedKeys, at)
+	h.aheadEpoch, h.aheadGen, h.believed = 0, 0, "" // it serves what is known
 	if r.batch == nil {
 		r.batch = &batch{done: make(chan struct{})}
 	}
@@ -168,6 +169,17 @@ func (r *roster) wasAhead(p *Principal, epoch, generation uint64) bool {
 	defer r.mu.Unlock()
 	h := r.nodes[p.NodeID]
 	return h != nil && h.aheadEpoch == epoch && h.aheadGen == generation && generation != 0
+}
+
+// shows returns what a node was found ahead with, nil when it was not, or acknowledged something else since.
+func (r *roster) shows(id string) *NodeAhead {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	h := r.nodes[id]
+	if h == nil || h.aheadGen == 0 {
+		return nil
+	}
+	return &NodeAhead{Epoch: h.aheadEpoch, Generation: h.aheadGen, Proven: h.believed != ""}
 }
 
 func (r *roster) setAhead(p *Principal, epoch, generation uint64) {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -38,7 +39,8 @@ func (a *app) nodeCommand() *cobra.Command {
 		Long: `List the fleet and what each node serves.
 
 BEHIND is the newest version less the node's: it is not zero after a rollback. GENERATIONS BEHIND counts activations
-and is zero when the node serves what is live. FRESHNESS is STALE when the node could not prove for three hours that
+and is zero when the node serves what is live; it is AHEAD for a node that serves what this database never published:
+it was restored from a backup, or the node is another control plane's. FRESHNESS is STALE when the node could not prove for three hours that
 what it serves is live. --json tells the keys that each node trusts too.`,
 		Args: args(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -63,12 +65,19 @@ what it serves is live. --json tells the keys that each node trusts too.`,
 				if n.FreshnessStale {
 					freshness = "STALE"
 				}
+				if n.Ahead != nil {
+					generations = "AHEAD"
+				}
 				if n.LastError != nil {
 					problem = n.LastError.Code + ": " + n.LastError.Message
 				}
 				t.row(n.Name, version, behind, generations, freshness, moment(n.LastSeen), n.Address, problem)
 			}
-			return a.printTable(t, nodes)
+			if err := a.printTable(t, nodes); err != nil {
+				return err
+			}
+			a.warnAhead(nodes)
+			return nil
 		},
 	})
 	remove := &cobra.Command{
@@ -88,4 +97,23 @@ what it serves is live. --json tells the keys that each node trusts too.`,
 		},
 	}
 	return group("node", "Edge nodes (operators)", add, list, remove)
+}
+
+// warnAhead tells of nodes that serve what the database does not know, and what to do about it.
+func (a *app) warnAhead(nodes []api.Node) {
+	var names []string
+	proven := false
+	for _, n := range nodes {
+		if n.Ahead != nil {
+			names = append(names, n.Name)
+			proven = proven || n.Ahead.Proven
+		}
+	}
+	switch {
+	case proven:
+		a.notef("warning: newer than this database knows: %s; nothing is signed until gdn recover --bump-epoch\n", strings.Join(names, ", "))
+	case names != nil:
+		a.notef("warning: newer than this database knows: %s; nothing proves that this control plane's key signed it: look for another control plane that they asked\n",
+			strings.Join(names, ", "))
+	}
 }

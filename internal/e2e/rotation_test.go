@@ -143,6 +143,9 @@ func TestRestoreAndRecover(t *testing.T) {
 	if warned := f.gdnBoth("plan"); !strings.Contains(warned, "newer than this database knows") {
 		t.Errorf("plan:\n%s", warned)
 	}
+	if list := f.gdnBoth("node", "list"); !strings.Contains(list, " AHEAD ") || !strings.Contains(list, "nothing is signed until gdn recover --bump-epoch") {
+		t.Errorf("node list:\n%s", list)
+	}
 	refused := f.refused("apply", "--accept-disruption")
 	if !strings.Contains(refused, "newer than all that its database knows") || !strings.Contains(refused, "hint: if the database was restored from a backup, gdn recover --bump-epoch") {
 		t.Errorf("apply:\n%s", refused)
@@ -159,4 +162,7 @@ func TestRestoreAndRecover(t *testing.T) {
 		t.Errorf("apply:\n%s", out)
 	}
 	f.serving(4)
+	if list := f.gdnBoth("node", "list"); strings.Contains(list, "AHEAD") || strings.Contains(list, "recover") {
+		t.Errorf("node list after the recovery:\n%s", list)
+	}
 }
