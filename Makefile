@@ -5,7 +5,10 @@ GOFUMPT     := mvdan.cc/gofumpt@v0.12.0
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 
 # Packages whose tests also run under the race detector: those that share state between goroutines.
-RACE ?= ./control ./node ./edge/... ./api ./internal/host ./internal/durable
+RACE ?= ./control ./node ./edge/... ./api ./internal/host ./internal/durable ./barrier/dynamo
+
+# Runs a command with one of each server for all tests in it.
+WITH_SERVERS := go run ./internal/testpg/with-postgres go run ./internal/testdynamo/with-dynamo
 
 SOAK ?= 10m
 
@@ -21,9 +24,11 @@ build: ## build bin/gdn
 demo: build ## try it: a fleet on this machine until Ctrl-C (CHECK=1: assert every answer and end)
 	@CHECK='$(CHECK)' examples/demo.sh bin/gdn
 
-test: ## run every test, those on a private PostgreSQL too
+test: ## run every test, those on a private PostgreSQL and DynamoDB Local too
 	@hack/need.sh postgresql
-	go run ./internal/testpg/with-postgres go test -timeout 15m ./...
+	@hack/need.sh java
+	@hack/need.sh npm
+	$(WITH_SERVERS) go test -timeout 15m ./...
 
 check: fmt lint race vuln ## format, vet, staticcheck, race detector, known vulnerabilities
 
@@ -38,7 +43,9 @@ lint: bin/staticcheck
 race:
 	@hack/need.sh gcc
 	@hack/need.sh postgresql
-	CGO_ENABLED=1 go run ./internal/testpg/with-postgres go test -race -timeout 15m $(RACE)
+	@hack/need.sh java
+	@hack/need.sh npm
+	CGO_ENABLED=1 $(WITH_SERVERS) go test -race -timeout 15m $(RACE)
 
 # The vulnerability database is on the network: without it this step says so and passes.
 vuln:

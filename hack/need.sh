@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
-# hack/need.sh postgresql|gcc: installs the Debian package that has what is needed, when it is missing.
+# hack/need.sh postgresql|gcc|java|npm: installs the Debian package that has what is needed, when it is missing.
 set -euo pipefail
 
 installed() {
 	case $1 in
 	postgresql) compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || command -v initdb >/dev/null ;;
+	java) command -v java >/dev/null ;;
+	npm) command -v npm >/dev/null ;;
 	gcc) command -v gcc >/dev/null && [ -e /usr/include/stdlib.h ] ;;
 	*) echo "error: $1 is not known here" >&2; exit 2 ;;
 	esac
@@ -14,6 +16,8 @@ need=$1
 packages=("$need")
 case $need in
 postgresql) why="the tests start a private cluster with PostgreSQL's server programs" ;;
+java) why="the tests start DynamoDB Local, a Java program"; packages=(default-jre-headless) ;;
+npm) why="the tests fetch DynamoDB Local from an npm package" ;;
 gcc) why="Go's race detector needs a C compiler"; packages+=(libc6-dev) ;;
 esac
 
