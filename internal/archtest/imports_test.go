@@ -35,6 +35,7 @@ var rooms = []room{
 	{"barrier", nil},
 	{"barrier/barriertest", []string{"barrier"}},
 	{"barrier/memory", []string{"barrier"}},
+	{"barrier/sqlstore", []string{"barrier", "barrier/barriertest", "internal/testpg"}},
 	{"barrier/dynamo", []string{"barrier", "barrier/barriertest", "internal/testdynamo"}},
 	{"internal/testdynamo", nil},
 	{"internal/testdynamo/with-dynamo", []string{"internal/testdynamo"}},
@@ -87,10 +88,10 @@ var never = []struct{ from, to string }{
 // only holds the libraries that are the business of one room.
 var only = map[string][]string{
 	"github.com/spf13/cobra":   {"internal/cli"},
-	"github.com/jackc/pgx":     {"store", "internal/testpg"},
+	"github.com/jackc/pgx":     {"store", "barrier/sqlstore", "internal/testpg"},
 	"github.com/aws":           {"barrier/dynamo", "internal/testdynamo"},
-	"modernc.org/sqlite":       {"store"},
-	"github.com/pressly/goose": {"store"},
+	"modernc.org/sqlite":       {"store", "barrier/sqlstore"},
+	"github.com/pressly/goose": {"store", "barrier/sqlstore"},
 	"github.com/danielgtaylor": {"api"},
 	"cel.dev/cel-go":           {"internal/expr", "edge/rules"},
 	"github.com/tetratelabs":   {"snapshot", "zone", "edge/function"},
@@ -98,6 +99,7 @@ var only = map[string][]string{
 	"github.com/gaissmai/bart": {"edge"},
 	"go.yaml.in/yaml":          {"internal/cli"},
 	"github.com/rogpeppe":      {},
+	"github.com/cockroachdb":   {"barrier/barriertest"},
 	"pgregory.net/rapid":       {},
 	"github.com/google/go-cmp": {},
 }
