@@ -76,6 +76,25 @@ func (h Head) ChangeRoster(roster Roster, revision uint64, members []MemberID, n
 	}
 }
 
+// WithDecision makes p the committed pointer: something that was decided without a rollout, by whoever else may. Its
+// generation must be higher than every one before. Not while a rollout is open: *OpenError.
+func (h Head) WithDecision(p Pointer) (Head, error) {
+	if err := CheckDigest(p.Digest); err != nil {
+		return h, err
+	}
+	if h.Committed == p {
+		return h, nil
+	}
+	if open := h.open(); open != nil {
+		return h, &OpenError{Rollout: *open}
+	}
+	if p.Generation <= h.Generation {
+		return h, fmt.Errorf("%w: generation %d is not above %d", ErrInvalid, p.Generation, h.Generation)
+	}
+	h.Committed, h.Generation = p, p.Generation
+	return h.touch(), nil
+}
+
 // AdoptBaseline makes p the committed pointer at generation 0, if there is none.
 func (h Head) AdoptBaseline(p Pointer) (Head, BaselineOutcome, error) {
 	if err := CheckDigest(p.Digest); err != nil {

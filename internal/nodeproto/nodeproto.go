@@ -30,6 +30,11 @@ type Poll struct {
 	Nonce       string        // 16 to 64 hex characters, or empty
 	Wait        time.Duration // 0 to MaxWait, whole seconds
 	TrustedKeys []seal.KeyID
+	// Held is the PayloadBLAKE3 of a candidate that the node has verified and built, 64 hex, or empty: an
+	// activation of that payload comes without its bytes.
+	Held string
+	// Trial is the id of the rollout whose provisional activation the node asks for, or runs; or empty.
+	Trial string
 	// Rejected is the Fingerprint of an offer that was refused before: when the answer's headers have it,
 	// the source does not read the payload.
 	Rejected string
@@ -38,6 +43,8 @@ type Poll struct {
 // Answer is what a poll gets. Artefact is nil when the node is current (204).
 type Answer struct {
 	Artefact *seal.Artefact
+	// Held: the artefact is of Poll.Held, and its payload was not sent.
+	Held bool
 	// Skipped: the offer was the one in Poll.Rejected and its payload was left unread.
 	Skipped   bool
 	Version   uint64 // live version, 0: nothing published yet
@@ -71,3 +78,19 @@ type AckError struct {
 	Message string `json:"message"`
 	Version uint64 `json:"version,omitzero"` // that was refused, as its envelope claimed
 }
+
+// Self is what the control plane tells a node of itself.
+type Self struct {
+	ID     string `json:"id"` // UUID; the node's MemberID in rollouts
+	Name   string `json:"name"`
+	Cohort bool   `json:"cohort"` // whether it takes part in rollouts
+}
+
+// Candidate is what a rollout carries: a sealed snapshot that nothing makes live yet.
+type Candidate struct {
+	seal.Sealed
+	Margin int // by how much the 5xx share may rise on trial, in hundredths of a percentage point
+}
+
+// CandidateDigest is the digest under which a rollout carries a snapshot: of its content, whatever it is sealed with.
+func CandidateDigest(contentHash string) string { return "content:" + contentHash }
