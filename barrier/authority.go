@@ -47,6 +47,8 @@ func (a Authority) check() error {
 		return fmt.Errorf("%w: a deadman has a member and a boot", ErrInvalid)
 	case len(a.Operator) > MaxNameBytes:
 		return fmt.Errorf("%w: operator's name has more than %d bytes", ErrInvalid, MaxNameBytes)
+	case textProblem("", a.Operator) != "":
+		return fmt.Errorf("%w: %s", ErrInvalid, textProblem("operator's name", a.Operator))
 	}
 	return nil
 }

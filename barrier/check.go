@@ -63,8 +63,17 @@ func checkText(what, s string, limit int) string {
 		return what + " is empty"
 	case len(s) > limit:
 		return fmt.Sprintf("%s has %d bytes, more than %d", what, len(s), limit)
+	}
+	return textProblem(what, s)
+}
+
+// textProblem returns what is wrong with s as text that every adapter can hold, or "".
+func textProblem(what, s string) string {
+	switch {
 	case !utf8.ValidString(s):
 		return what + " is not UTF-8"
+	case strings.Contains(s, "\x00"):
+		return what + " has a NUL character"
 	}
 	return ""
 }
@@ -157,9 +166,9 @@ func (p Proposal) Check() error {
 	return invalid(problems)
 }
 
-// cut returns s as valid UTF-8 of at most MaxReasonBytes bytes.
+// cut returns s as valid UTF-8 without NUL of at most MaxReasonBytes bytes.
 func cut(s string) string {
-	s = strings.ToValidUTF8(s, "\uFFFD")
+	s = strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
 	if len(s) <= MaxReasonBytes {
 		return s
 	}

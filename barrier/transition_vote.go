@@ -60,6 +60,9 @@ func (h Head) Ack(r Ref, seat *Seat, boot BootID, buildDigest string, now time.T
 	if len(buildDigest) > MaxDigestBytes {
 		return Ballot{}, fmt.Errorf("%w: build digest has %d bytes, more than %d", ErrInvalid, len(buildDigest), MaxDigestBytes)
 	}
+	if p := textProblem("build digest", buildDigest); p != "" {
+		return Ballot{}, fmt.Errorf("%w: %s", ErrInvalid, p)
+	}
 	return h.vote(r, seat, Ballot{Boot: boot, Vote: Acked, BuildDigest: buildDigest, VotedAt: now})
 }
 

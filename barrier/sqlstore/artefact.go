@@ -55,7 +55,7 @@ func (s *Store) deleteOld(ctx context.Context) error {
 	}
 	const named = `SELECT committed_digest FROM barrier.head WHERE cohort = $1 AND committed_digest IS NOT NULL
 		UNION SELECT r.digest FROM barrier.rollout r JOIN barrier.head h ON h.cohort = r.cohort
-			WHERE h.cohort = $1 AND r.generation IN (h.generation, h.previous_generation)`
+			WHERE h.cohort = $1 AND r.generation IN (h.rollout_generation, h.previous_generation)`
 	old += ` AND digest NOT IN (` + named + `)`
 	var some bool
 	err := s.reader.QueryRowContext(ctx, s.dialect.rewrite(`SELECT EXISTS (SELECT 1 FROM barrier.artefact WHERE `+old+`)`), args...).Scan(&some)

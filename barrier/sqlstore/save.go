@@ -26,21 +26,24 @@ func (t *Tx) saveHead(ctx context.Context, st *state, next barrier.Head) error {
 		generation, version = sql.Null[int64]{V: number(c.Generation), Valid: true}, sql.Null[int64]{V: number(c.Version), Valid: true}
 		digest = sql.Null[string]{V: string(c.Digest), Valid: true}
 	}
-	var previous sql.Null[int64]
+	var rollout, previous sql.Null[int64]
+	if r := next.Rollout; r != nil {
+		rollout = sql.Null[int64]{V: number(r.Generation), Valid: true}
+	}
 	if p := next.Previous; p != nil {
 		previous = sql.Null[int64]{V: number(p.Generation), Valid: true}
 	}
 	args := []any{
-		t.s.cohort, number(next.Revision), number(next.Generation), previous, number(next.Claim),
+		t.s.cohort, number(next.Revision), number(next.Generation), rollout, previous, number(next.Claim),
 		generation, digest, version, number(st.roster.Revision),
 	}
-	statement := `INSERT INTO barrier.head (cohort, revision, generation, previous_generation, claim,
+	statement := `INSERT INTO barrier.head (cohort, revision, generation, rollout_generation, previous_generation, claim,
 			committed_generation, committed_digest, committed_version, roster_revision)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`
 	if st.stored {
-		statement = `UPDATE barrier.head SET revision = $2, generation = $3, previous_generation = $4, claim = $5,
-				committed_generation = $6, committed_digest = $7, committed_version = $8, roster_revision = $9
-			WHERE cohort = $1 AND revision = $10`
+		statement = `UPDATE barrier.head SET revision = $2, generation = $3, rollout_generation = $4, previous_generation = $5, claim = $6,
+				committed_generation = $7, committed_digest = $8, committed_version = $9, roster_revision = $10
+			WHERE cohort = $1 AND revision = $11`
 		args = append(args, number(st.Revision))
 	}
 	if err := t.one(ctx, statement, args...); err != nil {
@@ -127,7 +130,7 @@ func (t *Tx) saveBallot(ctx context.Context, st *state, b barrier.Ballot, loud b
 	err := t.one(ctx, `UPDATE barrier.ballot SET revision = revision + 1, boot = $4, vote = $5, build_digest = $6, reason = $7,
 			voted_at = $8, converged_since = $9, renewed_at = $10, detail = $11, withdrawn = $12, withdrawn_at = $13
 		WHERE cohort = $1 AND generation = $2 AND member = $3 AND revision = $14`,
-		t.s.cohort, number(st.Generation), string(st.own.Member), string(b.Boot), string(b.Vote), b.BuildDigest, b.Reason,
+		t.s.cohort, number(st.Rollout.Generation), string(st.own.Member), string(b.Boot), string(b.Vote), b.BuildDigest, b.Reason,
 		instant(b.VotedAt), instant(b.ConvergedSince), instant(b.RenewedAt), b.Detail, b.Withdrawn, instant(b.WithdrawnAt), st.ballotRev)
 	if err != nil {
 		return err

@@ -8,12 +8,14 @@ END
 $$;
 -- +goose StatementEnd
 
--- What a cohort has decided: one row each, for ever. Its newest rollout is the one of its generation.
+-- What a cohort has decided: one row each, for ever. Its newest rollout is that of rollout_generation, the one before it
+-- that of previous_generation.
 CREATE TABLE barrier.head (
     cohort               text COLLATE "C" PRIMARY KEY CHECK (cohort <> ''),
     revision             bigint NOT NULL CHECK (revision >= 0),
     generation           bigint NOT NULL CHECK (generation >= 0),
-    previous_generation  bigint CHECK (previous_generation > 0 AND previous_generation < generation),
+    rollout_generation   bigint CHECK (rollout_generation > 0 AND rollout_generation <= generation),
+    previous_generation  bigint CHECK (previous_generation > 0 AND previous_generation < rollout_generation),
     claim                bigint NOT NULL CHECK (claim >= 0),
     committed_generation bigint CHECK (committed_generation >= 0 AND committed_generation <= generation),
     committed_digest     text   CHECK (committed_digest <> ''),
@@ -25,9 +27,11 @@ CREATE TABLE barrier.head (
 CREATE TRIGGER head_monotonic BEFORE UPDATE ON barrier.head FOR EACH ROW
 WHEN (NEW.cohort <> OLD.cohort OR NEW.revision < OLD.revision OR NEW.generation < OLD.generation OR NEW.claim < OLD.claim
       OR NEW.roster_revision < OLD.roster_revision
+      OR OLD.rollout_generation IS NOT NULL
+         AND (NEW.rollout_generation IS NULL OR NEW.rollout_generation < OLD.rollout_generation)
       OR OLD.committed_generation IS NOT NULL
          AND (NEW.committed_generation IS NULL OR NEW.committed_generation < OLD.committed_generation))
-EXECUTE FUNCTION barrier.refuse('revision, generation, claim, roster and committed generation never go down');
+EXECUTE FUNCTION barrier.refuse('nothing in it ever goes down');
 
 CREATE TRIGGER head_kept BEFORE DELETE OR TRUNCATE ON barrier.head FOR EACH STATEMENT
 EXECUTE FUNCTION barrier.refuse('the row is never deleted');

@@ -2,14 +2,16 @@
 
 -- Times are microseconds since 1970, UTC.
 
--- What a cohort has decided: one row each, for ever. Its newest rollout is the one of its generation. votes counts what was
--- written to barrier_member and barrier_ballot: here nothing else tells another process.
+-- What a cohort has decided: one row each, for ever. Its newest rollout is that of rollout_generation, the one before it
+-- that of previous_generation. votes counts what was written to barrier_member and barrier_ballot: here nothing else tells
+-- another process.
 CREATE TABLE barrier_head (
     cohort               TEXT    NOT NULL PRIMARY KEY CHECK (cohort <> ''),
     revision             INTEGER NOT NULL CHECK (revision >= 0),
     votes                INTEGER NOT NULL DEFAULT 0,
     generation           INTEGER NOT NULL CHECK (generation >= 0),
-    previous_generation  INTEGER CHECK (previous_generation > 0 AND previous_generation < generation),
+    rollout_generation   INTEGER CHECK (rollout_generation > 0 AND rollout_generation <= generation),
+    previous_generation  INTEGER CHECK (previous_generation > 0 AND previous_generation < rollout_generation),
     claim                INTEGER NOT NULL CHECK (claim >= 0),
     committed_generation INTEGER CHECK (committed_generation >= 0 AND committed_generation <= generation),
     committed_digest     TEXT    CHECK (committed_digest <> ''),
@@ -21,10 +23,12 @@ CREATE TABLE barrier_head (
 -- +goose StatementBegin
 CREATE TRIGGER barrier_head_monotonic BEFORE UPDATE ON barrier_head WHEN NEW.cohort <> OLD.cohort OR NEW.revision < OLD.revision OR NEW.generation < OLD.generation OR NEW.claim < OLD.claim
   OR NEW.roster_revision < OLD.roster_revision
+  OR OLD.rollout_generation IS NOT NULL
+     AND (NEW.rollout_generation IS NULL OR NEW.rollout_generation < OLD.rollout_generation)
   OR OLD.committed_generation IS NOT NULL
      AND (NEW.committed_generation IS NULL OR NEW.committed_generation < OLD.committed_generation)
 BEGIN
-    SELECT RAISE(ABORT, 'barrier_head: revision, generation, claim, roster and committed generation never go down');
+    SELECT RAISE(ABORT, 'barrier_head: nothing in it ever goes down');
 END;
 -- +goose StatementEnd
 
