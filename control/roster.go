@@ -206,12 +206,18 @@ func (r *roster) setBelieved(p *Principal, signed seal.SignedActivation) {
 	}
 }
 
-// take empties what waits to be written.
-func (r *roster) take(now time.Time) (reports []NodeReport, audits []AuditEntry, acks *batch) {
+// take returns what waits to be written and forgets it. Without all, nodes that only polled are left for the next
+// time: a fleet that acknowledges polls again at once, and who waits for an ack need not wait for that.
+func (r *roster) take(now time.Time, all bool) (reports []NodeReport, audits []AuditEntry, acks *batch) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	left := r.dirty[:0]
 	reports = make([]NodeReport, 0, len(r.dirty))
 	for _, h := range r.dirty {
+		if !all && h.ack == nil {
+			left = append(left, h)
+			continue
+		}
 		rep := NodeReport{NodeID: h.id, Address: h.address, SeenAt: h.seenAt, Ack: h.ack, FreshAt: h.freshAt}
 		if h.keysAudit.ID != "" {
 			rep.TrustedKeys, rep.KeysAudit = h.trusted, h.keysAudit
@@ -219,8 +225,12 @@ func (r *roster) take(now time.Time) (reports []NodeReport, audits []AuditEntry,
 		reports = append(reports, rep)
 		h.ack, h.keysAudit, h.freshAt, h.dirty = nil, AuditEntry{}, time.Time{}, false
 	}
+	clear(r.dirty[len(left):])
 	audits, acks = r.audits, r.batch
-	r.dirty, r.audits, r.batch = r.dirty[:0], nil, nil
+	r.dirty, r.audits, r.batch = left, nil, nil
+	if !all {
+		return reports, audits, acks
+	}
 	for id, h := range r.nodes {
 		if !h.dirty && now.Sub(h.seenAt) > forgetAfter {
 			delete(r.nodes, id)
@@ -286,7 +296,7 @@ func (s *Service) flushAck(ctx context.Context, b *batch) error {
 		return b.err
 	default:
 	}
-	reports, audits, acks := r.take(s.now())
+	reports, audits, acks := r.take(s.now(), b == nil)
 	var err error
 	if len(reports) > 0 || len(audits) > 0 {
 		err = s.recordNodes(ctx, reports, audits)
