@@ -36,12 +36,11 @@ func (s *Store) Commit(ctx context.Context, r barrier.Ref, t barrier.Token) erro
 		seats  []barrier.Seat
 		roster barrier.Roster
 	)
-	load := func(ctx context.Context, h storedHead) (err error) {
-		if roster, err = s.roster(ctx); err != nil {
-			return err
-		}
-		seats, err = s.seats(ctx, h.Rollout)
-		return err
+	load := func(ctx context.Context, h storedHead) error {
+		return together(
+			func() (err error) { roster, err = s.roster(ctx); return err },
+			func() (err error) { seats, err = s.seats(ctx, h.Rollout); return err },
+		)
 	}
 	_, err := s.changeHead(ctx, "commit", load, func(h barrier.Head, now time.Time, _ string) (barrier.Head, []action, error) {
 		next, err := h.Commit(r, t, seats, roster.Revision, now, s.margin())

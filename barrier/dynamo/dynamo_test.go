@@ -1,6 +1,8 @@
 package dynamo_test
 
 import (
+	"crypto/rand"
+	"fmt"
 	"testing"
 	"time"
 
@@ -13,11 +15,11 @@ import (
 
 func TestMain(m *testing.M) { testdynamo.Main(m) }
 
-// options are of a cohort whose processes share one clock.
-func options(table, cohort string) dynamo.Options {
+// options are of a new cohort whose processes share one clock.
+func options(table string) dynamo.Options {
 	return dynamo.Options{
-		Table: table, Cohort: cohort,
-		ClockSkew: time.Millisecond, RequestTimeout: 600 * time.Millisecond, Poll: 20 * time.Millisecond,
+		Table: table, Cohort: "c-" + rand.Text(),
+		ClockSkew: time.Millisecond, RequestTimeout: 2 * time.Second, Poll: 20 * time.Millisecond,
 	}
 }
 
@@ -40,32 +42,59 @@ func open(t testing.TB, o dynamo.Options, with ...func(*dynamodb.Options)) *dyna
 	return s
 }
 
-func TestSmoke(t *testing.T) {
-	s := open(t, options(newTable(t), "c"))
-	r, err := s.SetRoster(t.Context(), 0, []barrier.MemberID{"a", "b"})
+func ok(t testing.TB, err error) {
+	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// must returns v when there is no error.
+func must[T any](v T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		ok(t, err)
+		return v
+	}
+}
+
+func bootOf(m barrier.MemberID) barrier.BootID { return barrier.BootID("boot-" + string(m)) }
+
+// members makes n members the cohort, and joins each.
+func members(t testing.TB, s *dynamo.Store, n int) barrier.Roster {
+	t.Helper()
+	ids := make([]barrier.MemberID, n)
+	for i := range ids {
+		ids[i] = barrier.MemberID(fmt.Sprintf("m%04d", i))
+	}
+	r := must(s.SetRoster(t.Context(), 0, ids))(t)
 	for _, m := range r.Members {
-		if _, err := s.Join(t.Context(), m, "boot", 0); err != nil {
-			t.Fatal(err)
-		}
+		must(s.Join(t.Context(), m, bootOf(m), 0))(t)
 	}
-	ro, err := s.Propose(t.Context(), barrier.Proposal{ID: "r1", Proposer: "me", Digest: "test:1", RosterRevision: 1})
-	if err != nil {
-		t.Fatal(err)
+	return r
+}
+
+func proposal(roster barrier.Roster) barrier.Proposal {
+	id := barrier.NewRolloutID()
+	return barrier.Proposal{ID: id, Proposer: "test", Digest: barrier.Digest("test:" + string(id)), RosterRevision: roster.Revision}
+}
+
+// windowed is a proposal whose evidence outlives the margin of options.
+func windowed(roster barrier.Roster) barrier.Proposal {
+	p := proposal(roster)
+	p.Window, p.Soak, p.EvidenceTTL = time.Hour, time.Millisecond, time.Minute
+	return p
+}
+
+func ack(t testing.TB, s *dynamo.Store, r barrier.Ref, members ...barrier.MemberID) {
+	t.Helper()
+	for _, m := range members {
+		ok(t, s.Ack(t.Context(), r, m, bootOf(m), "built"))
 	}
-	if err := s.Claim(t.Context(), 1); err != nil {
-		t.Fatal(err)
-	}
-	for _, m := range r.Members {
-		if err := s.Ack(t.Context(), ro.Ref, m, "boot", "x"); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := s.Commit(t.Context(), ro.Ref, 1); err != nil {
-		t.Fatal(err)
-	}
-	row, err := s.Current(t.Context())
-	t.Logf("%+v %v", row, err)
+}
+
+// baseline gives the cohort something to go back to.
+func baseline(t testing.TB, s *dynamo.Store) {
+	t.Helper()
+	must(s.AdoptBaseline(t.Context(), barrier.Pointer{Digest: "test:baseline"}))(t)
 }

@@ -2,10 +2,12 @@ package dynamo
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/guardyn-edge/guardyn/barrier"
 )
@@ -64,6 +66,17 @@ func (s *Store) epochOf(ctx context.Context, ro *barrier.Rollout) (epoch, error)
 	return e, nil
 }
 
+// together calls all of them at once, waits for all, and returns what went wrong.
+func together(calls ...func() error) error {
+	errs := make([]error, len(calls))
+	var wait sync.WaitGroup
+	for i, call := range calls {
+		wait.Go(func() { errs[i] = call() })
+	}
+	wait.Wait()
+	return errors.Join(errs...)
+}
+
 // seats reads all seats of ro's epoch, sorted by member.
 func (s *Store) seats(ctx context.Context, ro *barrier.Rollout) ([]barrier.Seat, error) {
 	if ro == nil {
@@ -77,20 +90,20 @@ func (s *Store) seats(ctx context.Context, ro *barrier.Rollout) ([]barrier.Seat,
 	for i, m := range e.members {
 		stored[i].Member = m
 	}
-	each := func(prefix string, decode func(*storedSeat, item) error) error {
-		return s.all(ctx, withPrefix(s.key(""), prefix), func(it item) (bool, error) {
-			m := barrier.MemberID(strings.TrimPrefix(sortOf(it), prefix))
-			if i, ok := slices.BinarySearch(e.members, m); ok {
-				return true, decode(&stored[i], it)
-			}
-			return true, nil // of a former member
-		})
+	// The two decode different fields of the seats.
+	each := func(prefix string, decode func(*storedSeat, item) error) func() error {
+		return func() error {
+			return s.all(ctx, withPrefix(s.key(""), prefix), func(it item) (bool, error) {
+				m := barrier.MemberID(strings.TrimPrefix(sortOf(it), prefix))
+				if i, ok := slices.BinarySearch(e.members, m); ok {
+					return true, decode(&stored[i], it)
+				}
+				return true, nil // of a former member
+			})
+		}
 	}
-	if err := each(prefixRegistration, (*storedSeat).decodeRegistration); err != nil {
-		return nil, fmt.Errorf("read registrations: %w", err)
-	}
-	if err := each(ballotsOf(ro.Ref), (*storedSeat).decodeBallot); err != nil {
-		return nil, fmt.Errorf("read ballots: %w", err)
+	if err := together(each(prefixRegistration, (*storedSeat).decodeRegistration), each(ballotsOf(ro.Ref), (*storedSeat).decodeBallot)); err != nil {
+		return nil, fmt.Errorf("read seats: %w", err)
 	}
 	seats := make([]barrier.Seat, len(stored))
 	for i := range stored {
@@ -134,19 +147,14 @@ func (s *Store) seat(ctx context.Context, h storedHead, m barrier.MemberID) (sea
 // be seen or not, each no older than the beginning; those that can undo what was seen move the Revision, and fail any
 // decision that is made from here. So a Revision that moved for a vote alone does not matter.
 func (s *Store) steady(ctx context.Context, look func(storedHead) error) (storedHead, error) {
-	for n := range maxLooks {
-		if n > 0 {
-			if err := pause(ctx, n); err != nil {
-				return storedHead{}, err
-			}
-		}
-		before, err := s.head(ctx)
-		if err != nil {
-			return storedHead{}, err
-		}
+	before, err := s.head(ctx)
+	if err != nil {
+		return storedHead{}, err
+	}
+	for range maxLooks {
 		failed := look(before)
 		if ctx.Err() != nil {
-			return storedHead{}, failed
+			return storedHead{}, errors.Join(ctx.Err(), failed)
 		}
 		after, err := s.head(ctx)
 		if err != nil {
@@ -155,10 +163,15 @@ func (s *Store) steady(ctx context.Context, look func(storedHead) error) (stored
 		if after.Revision == before.Revision {
 			return before, failed
 		}
-		after.Revision = before.Revision
-		if failed == nil && reflect.DeepEqual(before.Head, after.Head) {
+		if failed == nil && sameButRevision(before.Head, after.Head) {
 			return before, nil
 		}
+		before = after
 	}
 	return storedHead{}, fmt.Errorf("the row changed during each of %d reads", maxLooks)
+}
+
+func sameButRevision(a, b barrier.Head) bool {
+	a.Revision = b.Revision
+	return reflect.DeepEqual(a, b)
 }

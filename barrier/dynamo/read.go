@@ -15,12 +15,11 @@ import (
 // registrations and ballots: about 2 read units for each 10 members.
 func (s *Store) Current(ctx context.Context) (barrier.Row, error) {
 	var row barrier.Row
-	h, err := s.steady(ctx, func(h storedHead) (err error) {
-		if row.Roster, err = s.roster(ctx); err != nil {
-			return err
-		}
-		row.Seats, err = s.seats(ctx, h.Rollout)
-		return err
+	h, err := s.steady(ctx, func(h storedHead) error {
+		return together(
+			func() (err error) { row.Roster, err = s.roster(ctx); return err },
+			func() (err error) { row.Seats, err = s.seats(ctx, h.Rollout); return err },
+		)
 	})
 	if err != nil {
 		return barrier.Row{}, fmt.Errorf("read row: %w", err)

@@ -17,7 +17,7 @@ const (
 	maxConflicts = 60 // writes that lost against another's: each time somebody made progress
 	maxFaults    = 4  // requests that failed for another reason
 	maxReads     = 3  // of one read
-	maxLooks     = 10 // at a row that changes while it is read
+	maxLooks     = 40 // at a row that changes while it is read
 
 	minBackoff = 5 * time.Millisecond
 	maxBackoff = 500 * time.Millisecond
