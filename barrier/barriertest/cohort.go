@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/guardyn-edge/guardyn/barrier"
 )
@@ -19,19 +21,21 @@ type cohort struct {
 	testing.TB
 	ctx     context.Context
 	mode    mode
+	fresh   func(t testing.TB) Opener
 	open    Opener
 	faults  *Faults // in wrapped mode
 	history *history
 
-	Handles        // the first process's
-	token   uint64 // the last that claim took
-	ids     int    // of rollouts that were made
+	Handles           // the first process's
+	racers  []Handles // of race
+	token   uint64    // the last that claim took
+	ids     int       // of rollouts that were made
 }
 
-func newCohort(t testing.TB, open Opener, m mode) *cohort {
+func newCohort(t testing.TB, fresh func(t testing.TB) Opener, m mode) *cohort {
 	ctx, cancel := context.WithTimeout(context.Background(), clauseTimeout)
 	t.Cleanup(cancel)
-	c := &cohort{TB: t, ctx: ctx, mode: m, open: open, history: &history{}}
+	c := &cohort{TB: t, ctx: ctx, mode: m, fresh: fresh, open: fresh(t), history: &history{}}
 	if m == wrapped {
 		h := fnv.New64a()
 		h.Write([]byte(t.Name()))
@@ -51,6 +55,9 @@ func (c *cohort) process() Handles {
 	h.Store = &observed{h.Store, c}
 	return h
 }
+
+// another returns a cohort that has nothing to do with c.
+func (c *cohort) another() *cohort { return newCohort(c.TB, c.fresh, c.mode) }
 
 // ok ends the clause if err is not nil.
 func (c *cohort) ok(err error) {
@@ -121,6 +128,79 @@ func (c *cohort) growing(try func(d time.Duration) bool) {
 		}
 	}
 	c.Fatal("the store is too slow to be tested: a few writes took more than a minute")
+}
+
+// inTime tells whether err is nil rather than ErrLate; any other error ends the clause.
+func (c *cohort) inTime(err error) bool {
+	c.Helper()
+	if errors.Is(err, barrier.ErrLate) {
+		return false
+	}
+	c.ok(err)
+	return true
+}
+
+// late makes call, whose one call of method is held on its way to the store. The function that it returns lets
+// it arrive, and returns its answer.
+func (c *cohort) late(method string, call func(c *cohort) error) (arrive func() error) {
+	c.Helper()
+	faults := &Faults{}
+	held := faults.Hold(method)
+	slow := *c
+	slow.Handles = Faulty(c.open(c.TB), faults)
+	answer := make(chan error, 1)
+	go func() { answer <- call(&slow) }()
+	select {
+	case <-held.Arrived():
+	case err := <-answer:
+		c.Fatalf("%s was not called: %v", method, err)
+	}
+	return func() error {
+		held.Let()
+		return <-answer
+	}
+}
+
+// between reports it if t is not a time of the store's between two reads.
+func (c *cohort) between(before barrier.Row, t time.Time, after barrier.Row) {
+	c.Helper()
+	if t.Before(before.Now.Add(-2*before.Margin)) || t.After(after.Now.Add(2*after.Margin)) {
+		c.Errorf("time is %v, between reads at %v and %v", t, before.Now, after.Now)
+	}
+}
+
+// tells reports it if err is not a DecidedError that tells how r was decided.
+func (c *cohort) tells(err error, r barrier.Ref, s barrier.State, reason string) {
+	c.Helper()
+	var decided *barrier.DecidedError
+	if !errors.As(err, &decided) {
+		c.Errorf("error %v is no *DecidedError", err)
+	} else if want := (barrier.DecidedError{Ref: r, State: s, Reason: reason}); *decided != want {
+		c.Errorf("error tells %+v, want %+v", *decided, want)
+	}
+}
+
+// names reports it if err is not an OpenError that names ro.
+func (c *cohort) names(err error, ro barrier.Rollout) {
+	c.Helper()
+	var open *barrier.OpenError
+	if !errors.As(err, &open) {
+		c.Errorf("error %v is no *OpenError", err)
+	} else if o := open.Rollout; o.Ref != ro.Ref || o.State != ro.State || o.Proposer != ro.Proposer || o.Digest != ro.Digest {
+		c.Errorf("error names %+v, want %+v", o, ro)
+	}
+}
+
+// tooLong has more than MaxReasonBytes bytes, and a character across that limit.
+var tooLong = strings.Repeat("reason ✓ ", barrier.MaxReasonBytes/5)
+
+// isCut reports it if s is not the beginning of tooLong, cut at a character.
+func (c *cohort) isCut(s string) {
+	c.Helper()
+	const enough = 100
+	if len(s) > barrier.MaxReasonBytes || len(s) < barrier.MaxReasonBytes/2 || !utf8.ValidString(s) || s[:enough] != tooLong[:enough] {
+		c.Errorf("%d bytes (at most %d), valid: %v: %.40q…", len(s), barrier.MaxReasonBytes, utf8.ValidString(s), s)
+	}
 }
 
 // process of a member that has joined.
@@ -212,12 +292,18 @@ func (c *cohort) ack(ro barrier.Rollout, ms ...*member) {
 	}
 }
 
+// baseline makes it possible to propose a window.
+func (c *cohort) baseline() {
+	c.Helper()
+	_, err := c.Store.AdoptBaseline(c.ctx, barrier.Pointer{Digest: "test:baseline", Version: 1})
+	c.ok(err)
+}
+
 // commit proposes, claims, has all of ms ack, and commits. A window needs a committed artefact: it is adopted.
 func (c *cohort) commit(ms []*member, changes ...func(*barrier.Proposal)) (barrier.Rollout, barrier.Token) {
 	c.Helper()
 	if c.row().Committed.IsZero() {
-		_, err := c.Store.AdoptBaseline(c.ctx, barrier.Pointer{Digest: "test:baseline", Version: 1})
-		c.ok(err)
+		c.baseline()
 	}
 	ro := c.propose(changes...)
 	t := c.claim()

@@ -23,12 +23,31 @@ type clause struct {
 	waits bool // for the store's time to pass: runs beside others that do
 }
 
-// clauses are all of them, by the port or method that they belong to.
+// clauses are all of them.
 var clauses = []struct {
-	group string
+	group string // a port's or method's name
 	list  []clause
 }{
+	{"Current", currentClauses},
+	{"Look", lookClauses},
+	{"Watch", watchClauses},
 	{"Join", joinClauses},
+	{"Ack", ackClauses},
+	{"Nack", nackClauses},
+	{"Converge", convergeClauses},
+	{"Withdraw", withdrawClauses},
+	{"Claim", claimClauses},
+	{"Commit", commitClauses},
+	{"Abort", abortClauses},
+	{"Confirm", confirmClauses},
+	{"Revert", revertClauses},
+	{"Propose", proposeClauses},
+	{"SetRoster", rosterClauses},
+	{"AdoptBaseline", baselineClauses},
+	{"Leases", leaseClauses},
+	{"Artefacts", artefactClauses},
+	{"Durable", durableClauses},
+	{"Races", raceClauses},
 }
 
 // Run runs every clause on cohorts made by fresh: each call of fresh makes a new, empty cohort. It runs them
@@ -43,7 +62,7 @@ func Run(t *testing.T, fresh func(t testing.TB) Opener) {
 							if cl.waits {
 								t.Parallel()
 							}
-							cl.run(newCohort(t, fresh(t), mode))
+							cl.run(newCohort(t, fresh, mode))
 						})
 					}
 				})
