@@ -158,7 +158,8 @@ func (c *Coordinator) hold(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("acquire the lease: %w", err)
 	}
-	c.lease = &l
+	// A store that was put back may give the same token again: the claim of this term has yet to be written or seen.
+	c.lease, c.claim = &l, 0
 	c.o.Logger.InfoContext(ctx, "coordinates", "token", l.Token)
 	return true, nil
 }

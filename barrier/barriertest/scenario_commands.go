@@ -58,6 +58,7 @@ func (w *stage) command(t testing.TB, d *datadriven.TestData) string {
 
 // commands are described in testdata/scenarios/README.md of package barrier.
 var commands = map[string]func(w *stage, ctx context.Context, o order) error{
+	"ready":    (*stage).ready,
 	"cohort":   (*stage).cohort,
 	"baseline": (*stage).baseline,
 	"propose":  (*stage).propose,
@@ -176,6 +177,30 @@ func (w *stage) cohort(ctx context.Context, o order) error {
 		return err
 	}
 	return w.startAll(ctx, o.words)
+}
+
+// ready is how most scripts begin: the named members run the baseline, and c1 has waited out its lock delay.
+func (w *stage) ready(ctx context.Context, o order) error {
+	name := o.options["on"]
+	if err := w.cohort(ctx, o); err != nil {
+		return err
+	}
+	if err := w.baseline(ctx, order{words: []string{name}}); err != nil {
+		return err
+	}
+	for _, id := range o.words {
+		p := w.members[id]
+		w.poll(ctx, p)
+		if s := p.member.Status(); !s.Applied || nameOf(s.Running.Digest) != name {
+			return fmt.Errorf("%s does not run %s: %s", id, name, s.Waiting)
+		}
+	}
+	w.look(ctx, "c1")
+	w.passed += 10 * time.Second
+	w.look(ctx, "c1")
+	w.lines = nil
+	w.print("%s run %s, and c1 coordinates", strings.Join(o.words, ", "), name)
+	return nil
 }
 
 func (w *stage) startAll(ctx context.Context, names []string) error {

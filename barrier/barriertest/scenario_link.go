@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
+	"regexp"
 	"time"
 
 	"github.com/guardyn-edge/guardyn/barrier"
@@ -63,8 +63,7 @@ func (l *link) write(name, what string, call func(Handles) error) error {
 		l.w.say(l.actor, "%s: %v", what, errNoAnswer)
 		return errNoAnswer
 	case fate == "hold":
-		store := l.w.store
-		l.w.held = append(l.w.held, heldCall{l.actor, what, func() error { return call(store) }})
+		l.w.held = append(l.w.held, heldCall{l.actor, what, func() error { return call(l.w.store) }})
 		l.w.say(l.actor, "%s: %v yet", what, errNoAnswer)
 		return errNoAnswer
 	}
@@ -81,15 +80,11 @@ func (l *link) write(name, what string, call func(Handles) error) error {
 	return err
 }
 
+// random is what a coordinator adds to its name.
+var random = regexp.MustCompile("-[A-Z2-7]{26}")
+
 // explain is err's text without what is random.
-func explain(err error) string {
-	var held *barrier.HeldError
-	if errors.As(err, &held) {
-		holder, _, _ := strings.Cut(held.Holder, "-")
-		return fmt.Sprintf("%v: %s", barrier.ErrHeld, holder)
-	}
-	return err.Error()
-}
+func explain(err error) string { return random.ReplaceAllString(err.Error(), "") }
 
 func (l *link) Current(ctx context.Context) (barrier.Row, error) {
 	return read(l, func(h Handles) (barrier.Row, error) { return h.Store.Current(ctx) })
