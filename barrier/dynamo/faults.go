@@ -5,6 +5,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
 // fault is what an error of a request says about its effect.
@@ -38,7 +39,8 @@ func judge(err error) fault {
 	case "TransactionInProgressException", "InternalServerError", "InternalServerErrorException", "ServiceUnavailable":
 		return ambiguous
 	}
-	if api.ErrorFault() == smithy.FaultClient {
+	var response *smithyhttp.ResponseError
+	if errors.As(err, &response) && response.HTTPStatusCode()/100 == 4 {
 		return fatal
 	}
 	return ambiguous

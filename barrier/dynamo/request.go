@@ -55,7 +55,7 @@ func requestWithin[T any](ctx context.Context, d time.Duration, request func(con
 		limited, cancel := context.WithTimeout(ctx, d)
 		out, err = request(limited)
 		cancel()
-		if kind := judge(err); kind == noFault || kind == fatal || kind == conflict {
+		if kind := judge(err); kind == noFault || kind == fatal {
 			return out, err
 		}
 	}
