@@ -46,7 +46,7 @@ const (
 // Run runs one command line (without the program's name) and returns its exit code: 0, 1 for an error, 2
 // for a usage error. It returns once everything it started has stopped; cancelling ctx asks for that.
 func Run(ctx context.Context, args []string, env Env) int {
-	a := &app{Env: env}
+	a := &app{Env: env, args: args}
 	root := a.root()
 	root.SetArgs(args)
 	root.SetIn(env.Stdin)
@@ -58,6 +58,7 @@ func Run(ctx context.Context, args []string, env Env) int {
 // app is one run of the program: its environment and the flags that every command has.
 type app struct {
 	Env
+	args      []string // as they were given
 	apiURL    string
 	tokenFile string
 	json      bool
@@ -131,6 +132,6 @@ func args(least, most int) cobra.PositionalArgs {
 
 // jsonFlag gives cmd the flag --json.
 func (a *app) jsonFlag(cmd *cobra.Command) *cobra.Command {
-	cmd.Flags().BoolVar(&a.json, "json", false, "print JSON")
+	cmd.Flags().BoolVar(&a.json, "json", false, "print JSON, errors too")
 	return cmd
 }

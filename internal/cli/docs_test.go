@@ -151,7 +151,7 @@ func runStep(t *testing.T, where, dir string, environ []string, s step) {
 	cmd := exec.Command("bash", "-c", s.command)
 	cmd.Dir, cmd.Env = dir, environ
 	out, err := cmd.CombinedOutput()
-	shown := strings.Contains("\n"+s.output, "\nerror: ")
+	shown := strings.Contains("\n"+s.output, "\nerror: ") || strings.Contains("\n"+s.output, "\n{\"error\":")
 	if (err != nil) != shown {
 		t.Errorf("%s: %s: %v\n%s", where, s.command, err, out)
 	}

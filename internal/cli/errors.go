@@ -47,11 +47,14 @@ type lineErrors struct {
 	summary string
 	lines   []string
 	hint    string
+	cause   error // what they were found as; nil: lines are all there is
 }
 
 func (e *lineErrors) Error() string { return e.summary }
 
-// report prints err with its hint and returns the exit code that it means.
+func (e *lineErrors) Unwrap() error { return e.cause }
+
+// report prints err with its hint, for --json as one line of JSON, and returns the exit code that it means.
 func (a *app) report(err error) int {
 	if err == nil {
 		return 0
@@ -60,26 +63,31 @@ func (a *app) report(err error) int {
 	if errors.As(err, &code) {
 		return int(code)
 	}
+	message := err.Error()
+	text, next := a.explain(err)
+	if text != "" {
+		message = text
+	}
+	exit := exitError
+	var usage *usageError
+	if errors.As(err, &usage) {
+		exit = exitUsage
+	}
+	if a.wantsJSON(err) {
+		a.printJSONError(err, message, next, exit)
+		return exit
+	}
 	var lines *lineErrors
 	if errors.As(err, &lines) {
 		for _, line := range lines.lines {
 			fmt.Fprintln(a.Stderr, inert(line))
 		}
 	}
-	message := err.Error()
-	text, next := a.explain(err)
-	if text != "" {
-		message = text
-	}
 	fmt.Fprintln(a.Stderr, "error: "+inertLines(message))
 	if next != "" {
 		fmt.Fprintln(a.Stderr, "hint: "+inertLines(next))
 	}
-	var usage *usageError
-	if errors.As(err, &usage) {
-		return exitUsage
-	}
-	return exitError
+	return exit
 }
 
 // explain finds the hint of an error and, where its own words are not for people, better ones.

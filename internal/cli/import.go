@@ -121,7 +121,7 @@ func readWhole(file io.Reader, name, zoneName string) ([]byte, *zone.ZoneFile, e
 		for i, l := range bad {
 			lines[i] = fmt.Sprintf("%s:%d: %s", name, l.Line, l.Message)
 		}
-		return nil, nil, badLines(name, lines)
+		return nil, nil, badLines(name, lines, bad)
 	}
 	return whole, parsed, err
 }
@@ -168,14 +168,15 @@ func importError(name string, err error) error {
 	if len(lines) == 0 {
 		return err
 	}
-	return badLines(name, lines)
+	return badLines(name, lines, err)
 }
 
-func badLines(name string, lines []string) error {
+func badLines(name string, lines []string, cause error) error {
 	return &lineErrors{
 		summary: fmt.Sprintf("%s: %s; nothing was imported", name, count(len(lines), "bad line")),
 		lines:   lines,
 		hint:    "correct the lines and import again",
+		cause:   cause,
 	}
 }
 
