@@ -228,7 +228,8 @@ func weigh(ro Rollout, seats []Seat, now time.Time, margin time.Duration) eviden
 			e.failed = append(e.failed, fmt.Sprintf("%s: restarted in the window", s.Member))
 		case b.Withdrawn != "":
 			e.failed = append(e.failed, fmt.Sprintf("%s: %s", s.Member, b.Withdrawn))
-		case b.RenewedAt.IsZero() || now.Sub(b.RenewedAt) > ro.EvidenceTTL-margin:
+		// Evidence from the future is of before a step of the store's clock: nobody knows its age.
+		case b.RenewedAt.IsZero() || now.Sub(b.RenewedAt).Abs() > ro.EvidenceTTL-margin:
 			e.missing = append(e.missing, s.Member)
 		case now.Sub(b.ConvergedSince) < ro.Soak+margin:
 			e.soaking = append(e.soaking, s.Member)

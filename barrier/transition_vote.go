@@ -127,10 +127,10 @@ func (h Head) Converge(r Ref, seat *Seat, boot BootID, detail string, now time.T
 	if b.Withdrawn != "" {
 		return Ballot{}, fmt.Errorf("%w: %s", ErrWithdrawn, b.Withdrawn)
 	}
-	if b.ConvergedSince.IsZero() || now.Sub(b.RenewedAt) > ro.EvidenceTTL {
-		b.ConvergedSince = now
-	}
-	if now.After(b.RenewedAt) {
+	switch age := now.Sub(b.RenewedAt); {
+	case b.ConvergedSince.IsZero() || age.Abs() > ro.EvidenceTTL: // none yet, expired, or the store's clock stepped back
+		b.ConvergedSince, b.RenewedAt = now, now
+	case age > 0:
 		b.RenewedAt = now
 	}
 	b.Detail = cut(detail)
