@@ -176,8 +176,11 @@ func (c *Client) do(ctx context.Context, q call) (int, []byte, error) {
 		return fail(fmt.Errorf("answer of type %.40q, not %s", ct, q.want))
 	}
 	// A body that ends when its connection does could have been cut.
-	if resp.ContentLength < 0 || resp.ContentLength > int64(q.limit) {
-		return fail(fmt.Errorf("answer of %d bytes, and at most %d are known to be right", resp.ContentLength, q.limit))
+	if resp.ContentLength < 0 {
+		return fail(errors.New("answer of unknown length"))
+	}
+	if resp.ContentLength > int64(q.limit) {
+		return fail(fmt.Errorf("answer of %d bytes, more than %d", resp.ContentLength, q.limit))
 	}
 	raw, err := io.ReadAll(resp.Body)
 	if err != nil {
@@ -233,7 +236,7 @@ func (c *Client) ask(ctx context.Context, q call, out any) error {
 	return nil
 }
 
-// post sends b, of at most limit bytes as JSON, and reads the answer into out.
+// post sends b, of at most limit bytes as JSON, and reads the answer, which may be as long, into out.
 func (c *Client) post(ctx context.Context, path string, b any, limit int, out any) error {
 	raw, err := encode(b)
 	if err != nil {
@@ -242,7 +245,8 @@ func (c *Client) post(ctx context.Context, path string, b any, limit int, out an
 	if len(raw) > limit {
 		return invalid("the call has %d bytes, more than %d", len(raw), limit)
 	}
-	return c.ask(ctx, call{method: http.MethodPost, path: path, contentType: "application/json", body: raw}, out)
+	q := call{method: http.MethodPost, path: path, contentType: "application/json", body: raw, limit: max(limit, maxAnswer)}
+	return c.ask(ctx, q, out)
 }
 
 // write is a post whose answer says no more than that it was done.

@@ -36,6 +36,9 @@ func (c *Client) Look(ctx context.Context, m barrier.MemberID) (barrier.View, er
 
 // Join implements barrier.Voter, for m's own credentials.
 func (c *Client) Join(ctx context.Context, m barrier.MemberID, boot barrier.BootID, incarnation uint64) (barrier.Registration, error) {
+	if err := barrier.CheckMember(m, boot); err != nil {
+		return barrier.Registration{}, err
+	}
 	var reg barrier.Registration
 	if err := c.post(ctx, "/join", joinBody{m, boot, incarnation}, maxRequest, &reg); err != nil {
 		return barrier.Registration{}, err

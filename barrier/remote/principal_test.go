@@ -316,7 +316,7 @@ func TestCallsArriveWhole(t *testing.T) {
 	for _, err := range []error{
 		c.Ack(ctx, ref, "a", "boot", odd), c.Nack(ctx, ref, "a", "boot", odd), c.Converge(ctx, ref, "a", "boot", odd),
 		c.Withdraw(ctx, ref, "a", "boot", odd), c.Revert(ctx, ref, barrier.ByDeadman("a", "boot"), odd),
-		c.Put(ctx, p.Digest, nil), c.Put(ctx, p.Digest, []byte{0, 255}), c.Renew(ctx, barrier.Lease{Holder: odd, Token: 1<<64 - 1, TTL: time.Second + 1}),
+		c.Put(ctx, p.Digest, nil), c.Put(ctx, p.Digest, []byte{0, 255}), c.Renew(ctx, barrier.Lease{Holder: "control 1 \U0001F600", Token: 1<<64 - 1, TTL: time.Second + 1}),
 	} {
 		if err != nil {
 			t.Error(err)
@@ -334,7 +334,7 @@ func TestCallsArriveWhole(t *testing.T) {
 		{"Revert", []any{ref, barrier.ByDeadman("a", "boot"), odd}},
 		{"Put", []any{p.Digest, []byte{}}},
 		{"Put", []any{p.Digest, []byte{0, 255}}},
-		{"Renew", []any{barrier.Lease{Holder: odd, Token: 1<<64 - 1, TTL: time.Second + time.Millisecond}}},
+		{"Renew", []any{barrier.Lease{Holder: "control 1 \U0001F600", Token: 1<<64 - 1, TTL: time.Second + time.Millisecond}}},
 	}
 	if diff := cmp.Diff(wantCalls, calls, cmp.AllowUnexported(seen{})); diff != "" {
 		t.Error(diff)

@@ -140,22 +140,18 @@ func encode(v any) ([]byte, error) {
 	return raw, nil
 }
 
-// clip returns s as valid UTF-8, cut to little more than limit bytes: what is longer than limit still is, so
-// that the store cuts it where it would have.
+// clip returns s as valid UTF-8, cut at a character to little more than limit bytes: what is longer than limit
+// still is, so that the store cuts it where it would have.
 func clip(s string, limit int) string {
-	if len(s) > limit+utf8.UTFMax {
-		// Bytes that are not UTF-8 become longer by being replaced, never shorter.
-		s = s[:limit+utf8.UTFMax]
-		for i := 1; i < utf8.UTFMax && i < len(s); i++ {
-			if tail := s[len(s)-i:]; utf8.RuneStart(tail[0]) {
-				if !utf8.FullRuneInString(tail) {
-					s = s[:len(s)-i]
-				}
-				break
-			}
-		}
+	s = strings.ToValidUTF8(s, "\uFFFD")
+	end := limit + utf8.UTFMax
+	if len(s) <= end {
+		return s
 	}
-	return strings.ToValidUTF8(s, "\uFFFD")
+	for !utf8.RuneStart(s[end]) {
+		end--
+	}
+	return s[:end]
 }
 
 func checkWord(s string) bool {
