@@ -82,10 +82,27 @@ func (s Situation) failed(p Pointer) string {
 	return ""
 }
 
-// superseded is the end of a process that another one has taken the place of: it is out of any trial and stops.
+// superseded is the end of a process that another one has taken the place of: it is out of any trial and stops. A trial that
+// was confirmed before is none any more: it stays.
 func (s Situation) superseded() Action {
-	if t := s.Memory.Trial; t != nil && t.TakenBack == "" {
-		return s.takeBack(BySupplant)
+	if s.View == nil {
+		return s.alone()
+	}
+	if t := s.Memory.Trial; t != nil {
+		switch s.fate(*t) {
+		case confirmed:
+			if a, ok := s.endTrial(); ok {
+				return a
+			}
+		case overtaken:
+			if a, ok := s.follow(); ok {
+				return a
+			}
+		default:
+			if t.TakenBack == "" {
+				return s.takeBack(BySupplant)
+			}
+		}
 	}
 	if a, ok := s.run(s.Memory.Confirmed); ok {
 		return a
@@ -199,6 +216,7 @@ func (s Situation) onTrial(t Trial, ro Rollout) Action {
 		return s.swapTo(t.Pointer, ro)
 	}
 	b := s.View.Ballot
+	age := s.View.Now.Sub(b.RenewedAt) // below zero when the store's clock stepped back
 	switch h := s.Local.Health; {
 	case b.Withdrawn != "":
 		return s.wait("withdrawn: " + b.Withdrawn)
@@ -206,9 +224,9 @@ func (s Situation) onTrial(t Trial, ro Rollout) Action {
 		return s.withdraw(ro, h.Detail)
 	case !h.Converged:
 		return s.wait("not converged: " + h.Detail)
-	case s.View.Now.Sub(b.RenewedAt) < ro.EvidenceTTL/3:
+	case age < ro.EvidenceTTL/3 && age >= -ro.EvidenceTTL:
 		a := s.wait("converged")
-		a.Until = min(a.Until, s.Clock+ro.EvidenceTTL/3-s.View.Now.Sub(b.RenewedAt))
+		a.Until = min(a.Until, s.Clock+ro.EvidenceTTL/3-age)
 		return a
 	default:
 		return Action{Act: ActConverge, Ref: ro.Ref, Reason: h.Detail}
