@@ -41,6 +41,7 @@ var rooms = []room{
 	{"internal/testdynamo/with-dynamo", []string{"internal/testdynamo"}},
 	{"barrier/remote", []string{"barrier"}},
 	{"barrier/slotfile", []string{"barrier"}},
+	{"barrier/sim", []string{"barrier"}},
 	{"zone", nil},
 	{"snapshot", []string{"zone"}},
 	{"seal", []string{"snapshot", "zone"}},
