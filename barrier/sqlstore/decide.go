@@ -92,7 +92,7 @@ func (t *Tx) Revert(ctx context.Context, r barrier.Ref, by barrier.Authority, re
 // repetition of its proposal must not put it to the cohort again.
 func (t *Tx) Propose(ctx context.Context, p barrier.Proposal) (barrier.Rollout, error) {
 	var rollout barrier.Rollout
-	if err := errors.Join(checkNumber("version", p.Version)); err != nil {
+	if err := checkNumber("version", p.Version); err != nil {
 		return rollout, err
 	}
 	err := t.decide(ctx, "", wantRoster, func(st *state) (barrier.Head, error) {
@@ -151,6 +151,15 @@ func (t *Tx) AdoptBaseline(ctx context.Context, p barrier.Pointer) (barrier.Base
 		return next, err
 	})
 	return outcome, err
+}
+
+// Advance makes p the committed pointer without a rollout, as barrier.Head.WithDecision says: for a host that also changes
+// its configuration at once, in the transaction that moves its own pointer. Errors: ErrInvalid, *OpenError.
+func (t *Tx) Advance(ctx context.Context, p barrier.Pointer) error {
+	if err := errors.Join(checkNumber("version", p.Version), checkNumber("generation", p.Generation)); err != nil {
+		return err
+	}
+	return t.decide(ctx, "", 0, func(st *state) (barrier.Head, error) { return st.WithDecision(p) })
 }
 
 // Claim implements barrier.Decider.

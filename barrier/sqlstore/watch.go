@@ -193,6 +193,7 @@ func (s *Store) listenConfig(ctx context.Context) (cfg *pgx.ConnConfig, err erro
 			return fmt.Errorf("the driver is %T and not pgx", driver)
 		}
 		cfg = c.Conn().Config()
+		cfg.OnNotification = nil // the pool's connection keeps those in itself
 		return nil
 	})
 	return cfg, err
