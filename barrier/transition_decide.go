@@ -211,7 +211,7 @@ func (t tally) String() string {
 
 // evidence is what an epoch's evidence comes to at one instant.
 type evidence struct {
-	failed  []string   // "member: reason": withdrawn or restarted; the trial has failed
+	failed  []string   // "member: reason": withdrawn, restarted or not to be judged; the trial has failed
 	missing []MemberID // no unexpired evidence
 	soaking []MemberID // unexpired evidence that has not held for long enough
 	until   time.Time  // when the last of soaking has, if nothing breaks
@@ -228,8 +228,10 @@ func weigh(ro Rollout, seats []Seat, now time.Time, margin time.Duration) eviden
 			e.failed = append(e.failed, fmt.Sprintf("%s: restarted in the window", s.Member))
 		case b.Withdrawn != "":
 			e.failed = append(e.failed, fmt.Sprintf("%s: %s", s.Member, b.Withdrawn))
-		// Evidence from the future is of before a step of the store's clock: nobody knows its age.
-		case b.RenewedAt.IsZero() || now.Sub(b.RenewedAt).Abs() > ro.EvidenceTTL-margin:
+		case b.RenewedAt.Sub(now) > ro.EvidenceTTL+margin:
+			// Nobody knows how old it is, and it would count again when its time comes a second time.
+			e.failed = append(e.failed, fmt.Sprintf("%s: its evidence is dated in the future: the store's clock stepped back", s.Member))
+		case b.RenewedAt.IsZero() || now.Sub(b.RenewedAt) > ro.EvidenceTTL-margin:
 			e.missing = append(e.missing, s.Member)
 		case now.Sub(b.ConvergedSince) < ro.Soak+margin:
 			e.soaking = append(e.soaking, s.Member)

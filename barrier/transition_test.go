@@ -393,7 +393,9 @@ func TestConfirm(t *testing.T) {
 		{name: "with a withdrawal", seats: both(withdrawn), want: fails(barrier.ErrNotConverged), says: "failed on b: broken"},
 		{name: "with a process that restarted", seats: seats(seat("a", converged(now)), seat("b", converged(now), restarted)), want: fails(barrier.ErrNotConverged), says: "restarted in the window"},
 		{name: "without a seat", seats: seats(seat("a", converged(now))), want: fails(barrier.ErrNotConverged), says: "does not show the whole epoch"},
-		{name: "with evidence from the future, as after a step of the store's clock", seats: both(converged(now.Add(time.Hour))), want: fails(barrier.ErrNotConverged), says: "not converged: b"},
+		{name: "with evidence from the future, but no further than it lasts", seats: both(converged(now.Add(ttl))), want: does},
+		{name: "with evidence from the future, as after a step of the store's clock", seats: both(converged(now.Add(ttl + 1))), want: fails(barrier.ErrNotConverged), says: "the store's clock stepped back"},
+		{name: "with evidence that may be of the present", seats: both(converged(now.Add(ttl + time.Second))), margin: time.Second, want: does},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
