@@ -61,7 +61,7 @@ func (c *Client) Nack(ctx context.Context, r barrier.Ref, m barrier.MemberID, bo
 
 // Converge implements barrier.Voter, for m's own credentials.
 func (c *Client) Converge(ctx context.Context, r barrier.Ref, m barrier.MemberID, boot barrier.BootID, detail string) error {
-	return c.write(ctx, "/converge", reasonBody{refBody{r}, m, boot, clip(detail, barrier.MaxReasonBytes)})
+	return c.write(ctx, "/converge", convergeBody{refBody{r}, m, boot, clip(detail, barrier.MaxReasonBytes)})
 }
 
 // Withdraw implements barrier.Voter, for m's own credentials.

@@ -45,8 +45,8 @@ var matrix = []request{
 	{"ack as nobody", "POST /ack", `{}`, ""},
 	{"nack", "POST /nack", `{` + asRef + `,` + asA + `,"reason":"x"}`, "m"},
 	{"nack as another", "POST /nack", `{` + asRef + `,` + asB + `,"reason":"x"}`, ""},
-	{"converge", "POST /converge", `{` + asRef + `,` + asA + `,"reason":"x"}`, "m"},
-	{"converge as another", "POST /converge", `{` + asRef + `,` + asB + `,"reason":"x"}`, ""},
+	{"converge", "POST /converge", `{` + asRef + `,` + asA + `,"detail":"x"}`, "m"},
+	{"converge as another", "POST /converge", `{` + asRef + `,` + asB + `,"detail":"x"}`, ""},
 	{"withdraw", "POST /withdraw", `{` + asRef + `,` + asA + `,"reason":"x"}`, "m"},
 	{"withdraw as another", "POST /withdraw", `{` + asRef + `,` + asB + `,"reason":"x"}`, ""},
 

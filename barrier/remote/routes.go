@@ -115,11 +115,11 @@ func (x *exchange) nack(b reasonBody) (any, error) {
 	return doneAnswer{}, x.b.Store.Nack(x.ctx, b.Ref, b.Member, b.Boot, b.Reason)
 }
 
-func (x *exchange) converge(b reasonBody) (any, error) {
+func (x *exchange) converge(b convergeBody) (any, error) {
 	if err := x.p.speaksFor(b.Member); err != nil {
 		return nil, err
 	}
-	return doneAnswer{}, x.b.Store.Converge(x.ctx, b.Ref, b.Member, b.Boot, b.Reason)
+	return doneAnswer{}, x.b.Store.Converge(x.ctx, b.Ref, b.Member, b.Boot, b.Detail)
 }
 
 func (x *exchange) withdraw(b reasonBody) (any, error) {

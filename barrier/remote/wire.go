@@ -53,12 +53,18 @@ type (
 		Boot        barrier.BootID   `json:"boot"`
 		BuildDigest string           `json:"build_digest"`
 	}
-	// reasonBody is of nack, withdraw and converge.
+	// reasonBody is of nack and withdraw.
 	reasonBody struct {
 		refBody
 		Member barrier.MemberID `json:"member"`
 		Boot   barrier.BootID   `json:"boot"`
 		Reason string           `json:"reason"`
+	}
+	convergeBody struct {
+		refBody
+		Member barrier.MemberID `json:"member"`
+		Boot   barrier.BootID   `json:"boot"`
+		Detail string           `json:"detail"`
 	}
 	claimBody struct {
 		Token barrier.Token `json:"token"`
