@@ -27,7 +27,7 @@
 // everything else by its nonce. Roster, epoch, Join and Withdraw are written in one transaction with the head; votes and
 // evidence in one with a check of their own member's registration, so that a thousand members do not stand in line
 // for the head. The manifest comes last, after its chunks. A request to write is sent once. If its answer is lost, the
-// call reads again, finds its own nonce or decides anew, at most 4 times; a lost race is run again at most 60 times.
+// call reads again, finds its own nonce or decides anew, at most 8 times; a lost race is run again at most 60 times.
 // HEAD, REGISTRATION and LEASE items are never deleted.
 //
 // # Reads

@@ -230,9 +230,9 @@ func TestFaultsThatLastAreToldInTime(t *testing.T) {
 		fate fate
 		most int // requests to write
 	}{
-		{"lost", lose, 5},
-		{"internal server error", answer(500, "InternalServerError", ""), 5},
-		{"throttled", answer(400, "ThrottlingException", ""), 5},
+		{"lost", lose, 9},
+		{"internal server error", answer(500, "InternalServerError", ""), 9},
+		{"throttled", answer(400, "ThrottlingException", ""), 9},
 		{"conflict", answer(400, "TransactionCanceledException", conflict), 61},
 		{"condition that never holds", answer(400, "ConditionalCheckFailedException", ""), 61},
 		{"no permission", answer(400, "AccessDeniedException", ""), 1},

@@ -15,7 +15,7 @@ import (
 // The bounds of what one call tries.
 const (
 	maxConflicts = 60 // writes that lost against another's: each time somebody made progress
-	maxFaults    = 4  // requests that failed for another reason
+	maxFaults    = 8  // requests that failed for another reason
 	maxReads     = 3  // of one read
 	maxLooks     = 40 // at a row that changes while it is read
 
@@ -39,9 +39,9 @@ func pause(ctx context.Context, n int) error {
 	}
 }
 
-// read makes a request that has no effect, again if it fails.
+// read makes a request that has no effect, or the same however often it is made, again if it fails.
 func read[T any](ctx context.Context, s *Store, request func(context.Context) (T, error)) (T, error) {
-	return requestWithin(ctx, s.o.RequestTimeout, request)
+	return requestWithin(ctx, s.o.ReadTimeout, request)
 }
 
 // requestWithin makes a request that may be repeated at will, each time for at most d.
@@ -136,7 +136,7 @@ func (s *Store) all(ctx context.Context, q query, take func(item) (bool, error))
 	}
 	timeout := q.timeout
 	if timeout == 0 {
-		timeout = s.o.RequestTimeout
+		timeout = s.o.ReadTimeout
 	}
 	for {
 		out, err := requestWithin(ctx, timeout, func(ctx context.Context) (*dynamodb.QueryOutput, error) {

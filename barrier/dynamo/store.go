@@ -16,6 +16,7 @@ import (
 const (
 	DefaultClockSkew       = time.Second
 	DefaultRequestTimeout  = time.Second
+	DefaultReadTimeout     = 3 * time.Second
 	DefaultTransferTimeout = 10 * time.Second
 	DefaultPoll            = 250 * time.Millisecond
 )
@@ -29,9 +30,12 @@ type Options struct {
 	// ClockSkew bounds how far the clocks of any two processes of the cohort are apart. Default: DefaultClockSkew.
 	ClockSkew time.Duration
 
-	// RequestTimeout bounds one request of a read or a decision, from the look at the clock until the answer.
-	// Default: DefaultRequestTimeout.
+	// RequestTimeout bounds one request that writes a decision, a vote or the lease, from the look at the clock until the
+	// answer. It is a part of the margin, so it is short. Default: DefaultRequestTimeout.
 	RequestTimeout time.Duration
+
+	// ReadTimeout bounds one request that reads or deletes. Default: DefaultReadTimeout.
+	ReadTimeout time.Duration
 
 	// TransferTimeout bounds one request that carries a piece of an artefact. Default: DefaultTransferTimeout.
 	TransferTimeout time.Duration
@@ -54,6 +58,7 @@ func (o Options) withDefaults() Options {
 	}
 	set(&o.ClockSkew, DefaultClockSkew)
 	set(&o.RequestTimeout, DefaultRequestTimeout)
+	set(&o.ReadTimeout, DefaultReadTimeout)
 	set(&o.TransferTimeout, DefaultTransferTimeout)
 	set(&o.Poll, DefaultPoll)
 	if o.Now == nil {
