@@ -168,7 +168,7 @@ func (c *cohort) expired(holder string, ttl time.Duration) barrier.Lease {
 	c.Helper()
 	for {
 		l, err := c.Leases.Acquire(c.ctx, holder, ttl)
-		if errors.Is(err, barrier.ErrHeld) {
+		if errors.Is(err, barrier.ErrHeld) && c.ctx.Err() == nil {
 			continue
 		}
 		c.ok(err)

@@ -3,7 +3,9 @@ package barriertest
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/guardyn-edge/guardyn/barrier"
@@ -382,7 +384,7 @@ func confirmAgainstDeadmen(c *cohort) {
 			}
 			for {
 				row, err := h.Store.Current(c.ctx)
-				if err != nil {
+				if err = errors.Join(err, c.ctx.Err()); err != nil {
 					return err
 				}
 				if i == 0 {
@@ -396,7 +398,7 @@ func confirmAgainstDeadmen(c *cohort) {
 				return h.Store.Confirm(c.ctx, ro.Ref, t)
 			}
 			err := h.Store.Revert(c.ctx, ro.Ref, barrier.ByDeadman(ms[i-1].id, ms[i-1].boot), "out of time")
-			for errors.Is(err, barrier.ErrEarly) {
+			for errors.Is(err, barrier.ErrEarly) && c.ctx.Err() == nil {
 				err = h.Store.Revert(c.ctx, ro.Ref, barrier.ByDeadman(ms[i-1].id, ms[i-1].boot), "out of time")
 			}
 			return err
@@ -478,15 +480,20 @@ func (c *cohort) trialOrNot(ms []*member, round int) {
 func acquirers(c *cohort) {
 	const n, each = 4, 15
 	var (
-		mu     sync.Mutex
-		tokens []barrier.Token
-		inside int
+		mu      sync.Mutex
+		tokens  []barrier.Token
+		inside  int
+		refused atomic.Int64 // calls of Acquire that were
+		active  atomic.Int64 // processes that still take part
 	)
+	active.Store(n)
 	start := time.Now()
 	errs := c.race(n, func(h Handles, i int) error {
+		defer active.Add(-1)
 		for got := 0; got < each && (got < minRounds || time.Since(start) < 4*raceTime); {
 			l, err := h.Leases.Acquire(c.ctx, holder(i), barrier.MaxLease)
-			if errors.Is(err, barrier.ErrHeld) {
+			if errors.Is(err, barrier.ErrHeld) && c.ctx.Err() == nil {
+				refused.Add(1)
 				continue
 			}
 			if err != nil {
@@ -500,6 +507,10 @@ func acquirers(c *cohort) {
 			mu.Unlock()
 			if !alone {
 				return fmt.Errorf("%s was given a lease that another holds", holder(i))
+			}
+			// Held until others have asked for it.
+			for before := refused.Load(); refused.Load() < before+2 && active.Load() > 1 && c.ctx.Err() == nil; {
+				runtime.Gosched()
 			}
 			if err := h.Leases.Renew(c.ctx, l); err != nil {
 				return err
@@ -541,7 +552,7 @@ func readers(c *cohort) {
 			default:
 			}
 			row, err := h.Store.Current(c.ctx)
-			if err != nil {
+			if err = errors.Join(err, c.ctx.Err()); err != nil {
 				return err
 			}
 			if ro := row.Rollout; ro != nil && ro.State == barrier.Proposed {

@@ -3,7 +3,6 @@ package barriertest
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/guardyn-edge/guardyn/barrier"
 )
@@ -149,7 +148,7 @@ var watchClauses = []clause{
 			c.members(2)
 			cancel()
 			c.closes(hints)
-			c.closes(c.Store.Watch(ctx, topic)) // one that has ended already
+			c.closes(c.Store.Watch(ctx, topic)) // of one that has ended already
 		}
 	}},
 	{name: "is merged: who does not read it holds nobody up", run: func(c *cohort) {
@@ -168,14 +167,13 @@ var watchClauses = []clause{
 // closes reports it if hints does not close; it may hold hints before.
 func (c *cohort) closes(hints <-chan struct{}) {
 	c.Helper()
-	timeout := time.After(clauseTimeout / 3)
 	for {
 		select {
 		case _, open := <-hints:
 			if !open {
 				return
 			}
-		case <-timeout:
+		case <-c.ctx.Done():
 			c.Fatal("the watch is still open though its context has ended")
 		}
 	}

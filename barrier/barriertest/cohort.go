@@ -111,11 +111,12 @@ func (c *cohort) unchanged(before barrier.Row) {
 // past returns when the store's time is after t for every process.
 func (c *cohort) past(t time.Time) {
 	c.Helper()
-	for {
+	for c.ctx.Err() == nil {
 		if row := c.row(); row.Now.Add(-2 * row.Margin).After(t) {
 			return
 		}
 	}
+	c.Fatalf("the store's time does not come to %v", t)
 }
 
 // growing calls try with longer and longer times until it reports that the store was fast enough.
