@@ -66,7 +66,7 @@ func TestRecords(t *testing.T) {
 		}
 		_, err = w.svc.UpdateRecord(ctx, w.editor, "example.com", "0198c5a0-0000-7000-8000-000000000000", control.RecordInput{Name: "www", Type: "A", Content: "192.0.2.1"})
 		wantError(t, "update of no record", err, control.ErrNotFound)
-		w.record(t, w.editor, "example.com", "@", "MX", "10 mail")
+		w.record(t, w.editor, "example.com", "@", "MX", "10 mail.")
 		w.record(t, w.editor, "example.com", "mail", "A", "192.0.2.3")
 
 		l, err := w.svc.ListRecords(ctx, w.viewer, "example.com", control.RecordQuery{}, control.Page{Limit: 2})
@@ -115,7 +115,7 @@ func TestMalformedRecordsReportEverything(t *testing.T) {
 		{"outside", control.RecordInput{Name: "www.example.org.", Type: "A", Content: "192.0.2.1"}, 1},
 		{"name and type", control.RecordInput{Name: "a..b", Type: "NOSUCH", Content: "x"}, 2},
 		{"name, content, ttl", control.RecordInput{Name: "a..b", Type: "A", Content: "x", TTL: 1 << 31}, 3},
-		{"proxied MX", control.RecordInput{Name: "@", Type: "MX", Content: "10 mail", Proxied: true}, 1},
+		{"proxied MX", control.RecordInput{Name: "@", Type: "MX", Content: "10 mail.", Proxied: true}, 1},
 	}
 	for _, r := range rows {
 		_, err := w.svc.AddRecord(t.Context(), w.editor, "example.com", r.in)

@@ -17,9 +17,9 @@ func TestApplyHoldsBrokenZones(t *testing.T) {
 		w.published(t)
 		served := w.liveRow(t).ContentHash
 		// A CNAME beside other data, in a zone that is served and in one that never was.
-		w.record(t, w.editor, "example.com", "www", "CNAME", "other")
+		w.record(t, w.editor, "example.com", "www", "CNAME", "other.")
 		w.zone(t, w.editor, "fresh.example")
-		w.record(t, w.editor, "fresh.example", "@", "CNAME", "other")
+		w.record(t, w.editor, "fresh.example", "@", "CNAME", "other.")
 		if _, err := w.svc.Plan(ctx, w.operator); len(problems(t, "plan", err)) != 2 {
 			t.Fatalf("plan: %v", err)
 		}

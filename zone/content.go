@@ -31,6 +31,9 @@ type nameBase struct {
 	at string
 	// origin is what names without a trailing dot are relative to, without its own; "" is the root.
 	origin string
+	// strict refuses a name of one label without a trailing dot: whoever writes "mail" rarely means the
+	// top-level domain of that name.
+	strict bool
 }
 
 // parseContent is ParseContent with names read against in.
@@ -109,10 +112,10 @@ func printAddr(a netip.Addr, s string) string {
 
 // parseNumbersAndTarget reads 16-bit numbers, one for each of fields, and a name.
 func parseNumbersAndTarget(content string, in nameBase, fields ...string) (string, error) {
-	if in.origin == "" && normalNumbersAndTarget(content, len(fields)) {
+	words := strings.Fields(content)
+	if in.origin == "" && normalNumbersAndTarget(content, len(fields)) && in.admits(words[len(words)-1]) == nil {
 		return content, nil
 	}
-	words := strings.Fields(content)
 	if len(words) != len(fields)+1 {
 		want := strings.Join(append(fields, "target"), " ")
 		return "", fmt.Errorf("it has %d fields; write %s", len(words), want)

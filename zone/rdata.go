@@ -61,6 +61,9 @@ func parseByLibrary(t RRType, content string, in nameBase) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	if err := in.admitsNames(t, text); err != nil {
+		return "", err
+	}
 	rr, err := readRR(t, text, in.origin)
 	if err != nil {
 		return "", err
@@ -247,17 +250,21 @@ func printOwn(rr dns.RR) (string, bool) {
 
 // foldNames puts every domain name in rr's RDATA into normal form.
 func foldNames(rr dns.RR) error {
-	v := reflect.ValueOf(rr).Elem()
-	return foldNamesOf(v)
+	var errs []error
+	eachName(reflect.ValueOf(rr).Elem(), func(name string) string {
+		folded, err := foldWireName(name)
+		errs = append(errs, err)
+		return folded
+	})
+	return errors.Join(errs...)
 }
 
-func foldNamesOf(v reflect.Value) error {
+// eachName puts what f returns in the place of every domain name in RDATA.
+func eachName(v reflect.Value, f func(string) string) {
 	for i := range v.NumField() {
-		f, field := v.Field(i), v.Type().Field(i)
-		if field.Anonymous && f.Kind() == reflect.Struct { // HTTPS is an SVCB
-			if err := foldNamesOf(f); err != nil {
-				return err
-			}
+		value, field := v.Field(i), v.Type().Field(i)
+		if field.Anonymous && value.Kind() == reflect.Struct { // HTTPS is an SVCB
+			eachName(value, f)
 			continue
 		}
 		switch field.Tag.Get("dns") {
@@ -265,23 +272,14 @@ func foldNamesOf(v reflect.Value) error {
 		default:
 			continue
 		}
-		if f.Kind() == reflect.String {
-			s, err := foldWireName(f.String())
-			if err != nil {
-				return err
-			}
-			f.SetString(s)
+		if value.Kind() == reflect.String {
+			value.SetString(f(value.String()))
 			continue
 		}
-		for j := range f.Len() {
-			s, err := foldWireName(f.Index(j).String())
-			if err != nil {
-				return err
-			}
-			f.Index(j).SetString(s)
+		for j := range value.Len() {
+			value.Index(j).SetString(f(value.Index(j).String()))
 		}
 	}
-	return nil
 }
 
 // foldWireName folds a name as the library holds it; no name stays none.

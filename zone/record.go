@@ -38,8 +38,9 @@ func (r Record) EffectiveTTL() uint32 {
 }
 
 // ParseRecord reads one record as people write it (name by ParseNameIn, type by mnemonic or TYPEn, content
-// by ParseContent but for "@", which as a target is the zone, ttl 0 for auto) and returns it in normal
-// form. The error joins all that is wrong.
+// by ParseContent, ttl 0 for auto) and returns it in normal form. As a target "@" is the zone, and a name of one
+// label needs its trailing dot: "mail" could mean mail in the zone as well as the top-level domain. The error joins
+// all that is wrong.
 func ParseRecord(zone Name, name, rrtype, content string, ttl uint32, proxied bool) (Record, error) {
 	n, nerr := ParseNameIn(zone, name)
 	t, terr := ParseRRType(rrtype)
@@ -48,7 +49,7 @@ func ParseRecord(zone Name, name, rrtype, content string, ttl uint32, proxied bo
 		return Record{}, errors.Join(nerr, terr)
 	}
 	var cerr error
-	r.Content, cerr = parseContent(t, content, nameBase{at: zone.s})
+	r.Content, cerr = parseContent(t, content, nameBase{at: zone.s, strict: true})
 	if err := errors.Join(nerr, cerr, r.settle()); err != nil {
 		return Record{}, err
 	}

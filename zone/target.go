@@ -3,6 +3,7 @@ package zone
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 
 	"github.com/miekg/dns"
@@ -16,6 +17,9 @@ func foldTarget(s string, in nameBase) (string, error) {
 			return "", errors.New(`"@" means nothing here: write the name out`)
 		}
 		return in.at, nil
+	}
+	if err := in.admits(s); err != nil {
+		return "", err
 	}
 	if in.origin != "" && !dns.IsFqdn(s) {
 		s += "." + in.origin
@@ -37,6 +41,57 @@ func foldTarget(s string, in nameBase) (string, error) {
 		return n.s, err
 	}
 	return t, nil
+}
+
+// admits refuses a name that is likely to mean another than it says.
+func (in nameBase) admits(s string) error {
+	if !in.strict || dns.IsFqdn(s) || s == "@" {
+		return nil
+	}
+	if labels, err := unescapeLabels(s); err != nil || len(labels) != 1 {
+		return nil // what is wrong with it is found where it is read
+	}
+	return fmt.Errorf("target %s has no dot: write %s for the name in the zone, or %s for the top-level domain",
+		quote(s), quote(s+"."+in.at+"."), quote(s+"."))
+}
+
+// bareBase is the origin by which bareNames tells names without a trailing dot from others. RFC 6761 §6.4.
+const bareBase = "bare.invalid"
+
+// admitsNames is admits for every name in the RDATA of a type that the library reads.
+func (in nameBase) admitsNames(t RRType, text string) error {
+	if !in.strict {
+		return nil
+	}
+	rr, err := readRR(t, text, bareBase)
+	if err != nil {
+		return nil
+	}
+	var errs []error
+	eachName(reflect.ValueOf(rr).Elem(), func(name string) string {
+		if bare, found := strings.CutSuffix(name, "."+bareBase+"."); found {
+			errs = append(errs, in.admits(bare))
+		}
+		return name
+	})
+	return errors.Join(errs...)
+}
+
+// WrittenContent returns content, which is in normal form, so that ParseRecord reads it back: a name of one label
+// has its trailing dot.
+func WrittenContent(t RRType, content string) string {
+	if _, err := parseContent(t, content, nameBase{at: bareBase, strict: true}); err == nil {
+		return content
+	}
+	switch t {
+	case TypeCNAME, TypeNS, TypePTR, TypeDNAME, TypeMX, TypeSRV:
+		return content + "."
+	}
+	rr, err := readRR(t, content, "")
+	if err != nil {
+		return content
+	}
+	return strings.TrimPrefix(rr.String(), rr.Header().String())
 }
 
 // unescapeLabels splits a name with escapes into its labels' octets, lower-case. A dot at the end is

@@ -121,11 +121,12 @@ func (w *tokenWriter) records(s *zoneState) {
 			w.token(jsontext.String(set[0].Type.String()))
 			w.token(jsontext.BeginArray)
 			for _, r := range set {
+				content := zone.WrittenContent(r.Type, r.Content)
 				if r.TTL == 0 && !r.Proxied {
-					w.token(jsontext.String(r.Content))
+					w.token(jsontext.String(content))
 					continue
 				}
-				text, err := encodeBody(fileRecord{Content: r.Content, TTL: r.TTL, Proxied: r.Proxied})
+				text, err := encodeBody(fileRecord{Content: content, TTL: r.TTL, Proxied: r.Proxied})
 				if err != nil && w.err == nil {
 					w.err = err
 				}

@@ -75,7 +75,11 @@ func (a *app) readZoneOnce(ctx context.Context, c *api.Client, name string) (*zo
 		return nil, err
 	}
 	for _, r := range records {
-		record, err := zone.ParseRecord(parsed, r.Name+".", r.Type, r.Content, r.TTL, r.Proxied)
+		content := r.Content
+		if t, err := zone.ParseRRType(r.Type); err == nil {
+			content = zone.WrittenContent(t, content)
+		}
+		record, err := zone.ParseRecord(parsed, r.Name+".", r.Type, content, r.TTL, r.Proxied)
 		if err != nil {
 			return nil, fmt.Errorf("%s: record %s of the control plane: %w", name, recordLine(r), err)
 		}
