@@ -108,6 +108,15 @@ func (d Dialect) jsonObjects(pairs ...string) string {
 	return "coalesce(json_agg(json_build_object(" + strings.Join(pairs, ", ") + ")), '[]')::text"
 }
 
+// lookUp joins the one row of a table that has a whole primary key, or NULLs. Postgres is kept from joining in another
+// order or way: of a cohort's tables that it has no statistics of, it would read all rows instead.
+func (d Dialect) lookUp(table, as, key string) string {
+	if d == SQLite {
+		return "LEFT JOIN " + table + " " + as + " ON " + key
+	}
+	return "LEFT JOIN LATERAL (SELECT * FROM " + table + " " + as + " WHERE " + key + " LIMIT 1) " + as + " ON true"
+}
+
 // instantColumn scans what instant wrote: a time from Postgres, microseconds from SQLite, the zero time from NULL.
 type instantColumn struct{ to *time.Time }
 

@@ -55,8 +55,8 @@ func (s *Store) Ballots(ctx context.Context, id barrier.RolloutID) ([]MemberBall
 		err := rows.Scan(append([]any{column[barrier.MemberID]{&b.Member}}, ballotInto(&b.Ballot)...)...)
 		all = append(all, b)
 		return err
-	}, `SELECT b.member, `+ballotColumns+` FROM barrier.rollout r JOIN barrier.ballot b ON b.cohort = r.cohort AND b.generation = r.generation
-		WHERE r.cohort = $1 AND r.id = $2 ORDER BY b.member`, s.cohort, string(id))
+	}, `SELECT b.member, `+ballotColumns+` FROM barrier.ballot b
+		WHERE b.cohort = $1 AND b.generation = (SELECT generation FROM barrier.rollout WHERE cohort = $1 AND id = $2) ORDER BY b.member`, s.cohort, string(id))
 	if err != nil {
 		return nil, fmt.Errorf("read the ballots of rollout %s: %w", id, err)
 	}

@@ -54,7 +54,7 @@ func (d Dialect) statement(w want) string {
 			"'by'", "s.boot", "'vote'", "s.vote", "'build_digest'", "s.build_digest", "'reason'", "s.reason",
 			"'voted_at'", d.micros("s.voted_at"), "'since'", d.micros("s.converged_since"), "'renewed_at'", d.micros("s.renewed_at"),
 			"'detail'", "s.detail", "'withdrawn'", "s.withdrawn", "'withdrawn_at'", d.micros("s.withdrawn_at")) + `
-			FROM barrier.ballot s LEFT JOIN barrier.member n ON n.cohort = s.cohort AND n.member = s.member
+			FROM barrier.ballot s ` + d.lookUp("barrier.member", "n", "n.cohort = s.cohort AND n.member = s.member") + `
 			WHERE s.cohort = $1 AND s.generation = h.rollout_generation)`
 	}
 	return d.rewrite(`SELECT h.revision, h.generation, h.claim,
@@ -65,11 +65,11 @@ func (d Dialect) statement(w want) string {
 			b.revision, ` + ballotColumns + `,
 			` + roster + `, ` + seats + `, ` + d.clock() + `
 		FROM (SELECT 1) AS one
-		LEFT JOIN barrier.head h ON h.cohort = $1
-		LEFT JOIN barrier.rollout r ON r.cohort = $1 AND r.generation = h.rollout_generation
-		LEFT JOIN barrier.rollout p ON p.cohort = $1 AND p.generation = h.previous_generation
-		LEFT JOIN barrier.member m ON m.cohort = $1 AND m.member = $2
-		LEFT JOIN barrier.ballot b ON b.cohort = $1 AND b.generation = h.rollout_generation AND b.member = $2`)
+		` + d.lookUp("barrier.head", "h", "h.cohort = $1") + `
+		` + d.lookUp("barrier.rollout", "r", "r.cohort = $1 AND r.generation = h.rollout_generation") + `
+		` + d.lookUp("barrier.rollout", "p", "p.cohort = $1 AND p.generation = h.previous_generation") + `
+		` + d.lookUp("barrier.member", "m", "m.cohort = $1 AND m.member = $2") + `
+		` + d.lookUp("barrier.ballot", "b", "b.cohort = $1 AND b.generation = h.rollout_generation AND b.member = $2"))
 }
 
 const rolloutColumns = `r.id, r.generation, r.digest, r.version, r.proposer, r.roster_revision, r.epoch_size,

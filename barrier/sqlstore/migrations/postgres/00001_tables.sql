@@ -83,17 +83,13 @@ CREATE TABLE barrier.rollout (
     decided_by       text NOT NULL,
     reason           text NOT NULL,
     PRIMARY KEY (cohort, generation),
-    CONSTRAINT rollout_id UNIQUE (cohort, id),
+    CONSTRAINT rollout_id UNIQUE (id, cohort),
     CHECK (state <> 'committed' OR committed_at IS NOT NULL),
     CHECK (state NOT IN ('confirmed', 'reverted') OR window_ms > 0 AND confirm_deadline IS NOT NULL)
 );
 
 CREATE UNIQUE INDEX rollout_one_open ON barrier.rollout (cohort)
 WHERE state IN ('proposed', 'staging') OR state = 'committed' AND window_ms > 0;
-
-CREATE TRIGGER rollout_final BEFORE UPDATE ON barrier.rollout FOR EACH ROW
-WHEN (OLD.state IN ('aborted', 'confirmed', 'reverted') OR OLD.state = 'committed' AND OLD.window_ms = 0)
-EXECUTE FUNCTION barrier.refuse('a final state never changes');
 
 CREATE TRIGGER rollout_steps BEFORE UPDATE ON barrier.rollout FOR EACH ROW
 WHEN (NOT (OLD.state = 'proposed'  AND NEW.state IN ('staging', 'aborted')
@@ -103,7 +99,7 @@ WHEN (NOT (OLD.state = 'proposed'  AND NEW.state IN ('staging', 'aborted')
           NEW.soak_ms, NEW.grace_ms, NEW.evidence_ttl_ms, NEW.proposed_at, NEW.deadline) IS DISTINCT FROM
          (OLD.cohort, OLD.generation, OLD.id, OLD.digest, OLD.version, OLD.proposer, OLD.roster_revision, OLD.epoch_size, OLD.window_ms,
           OLD.soak_ms, OLD.grace_ms, OLD.evidence_ttl_ms, OLD.proposed_at, OLD.deadline))
-EXECUTE FUNCTION barrier.refuse('a rollout goes from proposed by staging to committed or aborted, and on to confirmed or reverted');
+EXECUTE FUNCTION barrier.refuse('a rollout goes from proposed by staging to committed or aborted, and on to confirmed or reverted; nothing else in it changes');
 
 CREATE TRIGGER rollout_kept BEFORE DELETE OR TRUNCATE ON barrier.rollout FOR EACH STATEMENT
 EXECUTE FUNCTION barrier.refuse('rollouts are kept');

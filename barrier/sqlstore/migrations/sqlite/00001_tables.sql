@@ -109,20 +109,13 @@ CREATE TABLE barrier_rollout (
     decided_by       TEXT NOT NULL,
     reason           TEXT NOT NULL,
     PRIMARY KEY (cohort, generation),
-    UNIQUE (cohort, id),
+    UNIQUE (id, cohort),
     CHECK (state <> 'committed' OR committed_at IS NOT NULL),
     CHECK (state NOT IN ('confirmed', 'reverted') OR window_ms > 0 AND confirm_deadline IS NOT NULL)
 ) STRICT;
 
 CREATE UNIQUE INDEX barrier_rollout_one_open ON barrier_rollout (cohort)
 WHERE state IN ('proposed', 'staging') OR state = 'committed' AND window_ms > 0;
-
--- +goose StatementBegin
-CREATE TRIGGER barrier_rollout_final BEFORE UPDATE ON barrier_rollout WHEN OLD.state IN ('aborted', 'confirmed', 'reverted') OR OLD.state = 'committed' AND OLD.window_ms = 0
-BEGIN
-    SELECT RAISE(ABORT, 'barrier_rollout: a final state never changes');
-END;
--- +goose StatementEnd
 
 -- +goose StatementBegin
 CREATE TRIGGER barrier_rollout_steps BEFORE UPDATE ON barrier_rollout WHEN NOT (OLD.state = 'proposed'  AND NEW.state IN ('staging', 'aborted')
@@ -133,7 +126,7 @@ CREATE TRIGGER barrier_rollout_steps BEFORE UPDATE ON barrier_rollout WHEN NOT (
      (OLD.cohort, OLD.generation, OLD.id, OLD.digest, OLD.version, OLD.proposer, OLD.roster_revision, OLD.epoch_size, OLD.window_ms,
       OLD.soak_ms, OLD.grace_ms, OLD.evidence_ttl_ms, OLD.proposed_at, OLD.deadline)
 BEGIN
-    SELECT RAISE(ABORT, 'barrier_rollout: a rollout goes from proposed by staging to committed or aborted, and on to confirmed or reverted');
+    SELECT RAISE(ABORT, 'barrier_rollout: a rollout goes from proposed by staging to committed or aborted, and on to confirmed or reverted; nothing else in it changes');
 END;
 -- +goose StatementEnd
 

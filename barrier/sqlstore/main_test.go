@@ -1,9 +1,0 @@
-package sqlstore_test
-
-import (
-	"testing"
-
-	"github.com/guardyn-edge/guardyn/internal/testpg"
-)
-
-func TestMain(m *testing.M) { testpg.Main(m) }
