@@ -63,6 +63,9 @@ var currentClauses = []clause{
 		ro, _ := c.commit(ms)
 		c.propose()
 		before, scratch := c.row(), c.row()
+		if scratch.Previous == nil {
+			c.Fatalf("no previous outcome: %s", show(scratch))
+		}
 		scratch.Roster.Members[0] = "someone"
 		scratch.Seats[0] = barrier.Seat{}
 		scratch.Rollout.State = barrier.Aborted

@@ -32,6 +32,7 @@ type Faults struct {
 	random *rand.Rand
 
 	moving int           // calls under way that do not wait to be overtaken
+	slow   int           // calls that wait to be overtaken
 	ended  chan struct{} // closed when one of them ends, and made anew
 }
 
@@ -130,6 +131,13 @@ func through[T any](ctx context.Context, f *Faults, method string, call func(con
 	return v, err
 }
 
+// waiting returns how many calls wait to be overtaken.
+func (f *Faults) waiting() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.slow
+}
+
 // does is through for a call that only fails or succeeds.
 func does(ctx context.Context, f *Faults, method string, call func(context.Context) error) error {
 	_, err := through(ctx, f, method, func(ctx context.Context) (struct{}, error) { return struct{}{}, call(ctx) })
@@ -164,9 +172,13 @@ func (f *Faults) wait(ctx context.Context) {
 		f.ended = make(chan struct{})
 	}
 	ended := f.ended
+	f.slow++
 	f.mu.Unlock()
 	select {
 	case <-ended:
 	case <-ctx.Done():
 	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.slow--
 }
