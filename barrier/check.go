@@ -78,6 +78,14 @@ func textProblem(what, s string) string {
 	return ""
 }
 
+// buildDigestProblem returns what is wrong with what a Host says that it built, or "".
+func buildDigestProblem(d string) string {
+	if len(d) > MaxDigestBytes {
+		return fmt.Sprintf("build digest has %d bytes, more than %d", len(d), MaxDigestBytes)
+	}
+	return textProblem("build digest", d)
+}
+
 // CheckDigest says whether d is well formed: "scheme:value" in printable ASCII.
 func CheckDigest(d Digest) error { return invalid(digestProblems(d)) }
 

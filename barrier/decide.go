@@ -95,7 +95,7 @@ func decideTrial(row Row, ro Rollout) Decision {
 		return Decision{Verb: Confirm, Ref: ro.Ref}
 	}
 	again := ro.ConfirmDeadline.Add(-row.Margin)
-	if len(e.missing) == 0 && e.until.Before(again) {
+	if len(e.missing) == 0 && !e.until.IsZero() && e.until.Before(again) {
 		again = e.until
 	}
 	return Decision{Verb: Wait, Reason: e.String(), Waiting: append(e.missing, e.soaking...), Again: again}

@@ -125,7 +125,7 @@ func (c *Coordinator) Look(ctx context.Context) (time.Duration, error) {
 			return c.o.Poll, nil
 		}
 	}
-	return 0, nil
+	return c.o.Poll, nil // a store that contradicts itself
 }
 
 // held is how long ago this term claimed.

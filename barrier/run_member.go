@@ -228,6 +228,10 @@ func (m *Member) build(ctx context.Context, a Action) (r Result) {
 	if err != nil {
 		return Result{Err: err}
 	}
+	if problem := buildDigestProblem(p.BuildDigest()); problem != "" {
+		p.Discard()
+		return Result{Err: errors.New(problem)}
+	}
 	if err := m.o.Slots.Keep(ctx, a.Pointer.Digest, artefact); err != nil {
 		p.Discard()
 		return Result{Err: fmt.Errorf("keep the bytes: %w", err)}

@@ -286,6 +286,12 @@ func (s Situation) follow() (Action, bool) {
 	if c.IsZero() || c == s.Memory.Confirmed || s.diverged() != "" {
 		return s.run(s.Memory.Confirmed)
 	}
+	if s.Local.Running.IsZero() && s.Local.Failure.Pointer != c {
+		// A new process serves what it has before it goes on: what is committed may fail to start here.
+		if a, ok := s.run(s.Memory.Confirmed); ok {
+			return a, true
+		}
+	}
 	if s.blocked(c) {
 		return Action{}, false
 	}

@@ -362,7 +362,9 @@ func TestConfirm(t *testing.T) {
 		aborted: fails(barrier.ErrDecided), trial: does, confirmed: again, reverted: fails(barrier.ErrDecided),
 	}, do)
 
-	both := func(change func(*barrier.Seat)) []barrier.Seat { return seats(seat("a", converged(now)), seat("b", change)) }
+	both := func(change func(*barrier.Seat)) []barrier.Seat {
+		return seats(seat("a", converged(now)), seat("b", change))
+	}
 	since := func(at time.Time) func(*barrier.Seat) {
 		return func(s *barrier.Seat) {
 			converged(now)(s)
@@ -434,7 +436,9 @@ func TestRevert(t *testing.T) {
 	due := confirm.Add(grace)
 	for name, by := range map[string]barrier.Authority{"by claim": barrier.ByClaim(claim), "by operator": barrier.ByOperator("alice"), "by deadman": deadman} {
 		t.Run(name, func(t *testing.T) {
-			matrix(t, want, func(h barrier.Head) (barrier.Head, error) { return h.Revert(ref, by, seat("a", acked), "why", due.Add(1)) })
+			matrix(t, want, func(h barrier.Head) (barrier.Head, error) {
+				return h.Revert(ref, by, seat("a", acked), "why", due.Add(1))
+			})
 		})
 	}
 	tests := []struct {

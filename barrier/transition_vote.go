@@ -57,10 +57,7 @@ func (s *Seat) speaks(ro Rollout, boot BootID) error {
 
 // Ack votes for the rollout; seat is the member's, nil when it has none.
 func (h Head) Ack(r Ref, seat *Seat, boot BootID, buildDigest string, now time.Time) (Ballot, error) {
-	if len(buildDigest) > MaxDigestBytes {
-		return Ballot{}, fmt.Errorf("%w: build digest has %d bytes, more than %d", ErrInvalid, len(buildDigest), MaxDigestBytes)
-	}
-	if p := textProblem("build digest", buildDigest); p != "" {
+	if p := buildDigestProblem(buildDigest); p != "" {
 		return Ballot{}, fmt.Errorf("%w: %s", ErrInvalid, p)
 	}
 	return h.vote(r, seat, Ballot{Boot: boot, Vote: Acked, BuildDigest: buildDigest, VotedAt: now})

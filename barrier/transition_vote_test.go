@@ -148,7 +148,9 @@ var speakers = []struct {
 
 func TestConverge(t *testing.T) {
 	now := decided.Add(20 * time.Second)
-	ballots(t, inWindow(), func(h barrier.Head) (barrier.Ballot, error) { return h.Converge(ref, seat("a", acked), "a.1", "works", now) })
+	ballots(t, inWindow(), func(h barrier.Head) (barrier.Ballot, error) {
+		return h.Converge(ref, seat("a", acked), "a.1", "works", now)
+	})
 	for _, tt := range speakers {
 		t.Run(tt.name, func(t *testing.T) {
 			if _, err := head(trial).Converge(ref, tt.seat, tt.boot, "works", now); !errors.Is(err, tt.want) {

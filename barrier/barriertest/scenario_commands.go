@@ -370,11 +370,11 @@ func (w *stage) storeCommand(_ context.Context, o order) error {
 	return nil
 }
 
-// failCommand makes a step of a host fail until mend: "fail b prepare: why".
+// failCommand makes a step of a host fail until mend: "fail b prepare: why", or of one artefact only: "fail b prepare d2: why".
 func (w *stage) failCommand(_ context.Context, o order) error {
 	h, err := w.host(o.word(0))
 	if err == nil {
-		h.fails[o.word(1)] = o.text
+		h.fails[strings.Join(o.words[1:], " ")] = o.text
 	}
 	return err
 }

@@ -27,7 +27,7 @@ type scriptHost struct {
 	actor string
 	gone  bool // with its process
 
-	fails    map[string]string // step → reason
+	fails    map[string]string // step, or step and artefact → reason
 	class    barrier.Class
 	builds   string // the build digest; empty: the artefact's name
 	health   barrier.Health
@@ -40,23 +40,25 @@ func (w *stage) newHost(actor string) *scriptHost {
 	return h
 }
 
-func (h *scriptHost) fail(step string) error {
-	if why, ok := h.fails[step]; ok {
-		return errors.New(why)
+func (h *scriptHost) fail(step, artefact string) error {
+	for _, key := range []string{step, step + " " + artefact} {
+		if why, ok := h.fails[key]; ok {
+			return errors.New(why)
+		}
 	}
 	return nil
 }
 
 func (h *scriptHost) Digest(artefact []byte) (barrier.Digest, error) {
-	return digestOf(string(artefact)), h.fail("digest")
+	return digestOf(string(artefact)), h.fail("digest", string(artefact))
 }
 
-func (h *scriptHost) Classify(context.Context, barrier.Pointer, []byte) (barrier.Class, error) {
-	return h.class, h.fail("classify")
+func (h *scriptHost) Classify(_ context.Context, _ barrier.Pointer, artefact []byte) (barrier.Class, error) {
+	return h.class, h.fail("classify", string(artefact))
 }
 
 func (h *scriptHost) Prepare(_ context.Context, p barrier.Pointer, artefact []byte) (barrier.Prepared, error) {
-	if err := h.fail("prepare"); err != nil {
+	if err := h.fail("prepare", string(artefact)); err != nil {
 		h.w.say(h.actor, "cannot prepare %s: %v", artefact, err)
 		return nil, err
 	}
@@ -67,7 +69,7 @@ func (h *scriptHost) Prepare(_ context.Context, p barrier.Pointer, artefact []by
 }
 
 func (h *scriptHost) Converged(context.Context) (barrier.Health, error) {
-	return h.health, h.fail("converged")
+	return h.health, h.fail("converged", "")
 }
 
 type scriptPrepared struct {
@@ -85,7 +87,7 @@ func (p *scriptPrepared) BuildDigest() string {
 
 func (p *scriptPrepared) Swap(context.Context) error {
 	p.used++
-	if err := p.h.fail("swap"); err != nil {
+	if err := p.h.fail("swap", p.name); err != nil {
 		p.h.w.say(p.h.actor, "cannot swap to %s: %v", p.name, err)
 		return err
 	}
