@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/guardyn-edge/guardyn/barrier"
 	"github.com/guardyn-edge/guardyn/seal"
 	"github.com/guardyn-edge/guardyn/snapshot"
 )
@@ -30,21 +31,29 @@ type ApplyRequest struct {
 	// ReplayAge give the first answer, whichever process it reaches: 1 to MaxIdempotencyKey printable ASCII
 	// characters. With another request under the same key it is ErrKeyReused.
 	IdempotencyKey string
+	// Rollout is how it is to be published; nil: as the platform's settings say.
+	Rollout *RolloutRequest
 }
 
-// ReasonNoChanges is the ApplyResult.Reason of an apply that had nothing to do.
-const ReasonNoChanges = "no_changes"
+// Reasons of an ApplyResult.
+const (
+	ReasonNoChanges = "no_changes" // there was nothing to do
+	ReasonRollout   = "rollout"    // it was put to the cohort
+)
 
 // ApplyResult tells what an apply did.
 type ApplyResult struct {
 	Applied     bool
-	Reason      string // when not applied: ReasonNoChanges
-	Version     uint64 // live now; 0: nothing is published
+	Reason      string // when not applied
+	Version     uint64 // live now, or that of the rollout; 0: nothing is published
 	Generation  uint64
 	ContentHash string
 	Zones       int
 	Plan        *snapshot.Plan
 	Replayed    bool // this is the first answer of a request that was repeated
+	// Rollout is what was proposed, as it stands; its id is all of it that is kept for repetitions. Nil and empty: none was.
+	Rollout   *Rollout          `json:"-"`
+	RolloutID barrier.RolloutID `json:",omitzero"`
 }
 
 // actionApply names an apply in the audit log.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/guardyn-edge/guardyn/barrier"
 	"github.com/guardyn-edge/guardyn/seal"
 	"github.com/guardyn-edge/guardyn/snapshot"
 	"github.com/guardyn-edge/guardyn/zone"
@@ -75,7 +76,7 @@ type PublishStore interface {
 	Sealed(ctx context.Context, version uint64) (seal.Sealed, error)
 	// SnapshotByVersion returns a row without its payload; ErrNotFound.
 	SnapshotByVersion(ctx context.Context, version uint64) (SnapshotRow, error)
-	// Activated returns the version that an activation made live, with its content hash; ErrNotFound.
+	// Activated returns the version that an activation made live, or put on trial, with its content hash; ErrNotFound.
 	Activated(ctx context.Context, epoch, generation uint64) (version uint64, contentHash string, err error)
 	// NextVersion takes a version from the sequence; it is never given out again.
 	NextVersion(ctx context.Context) (uint64, error)
@@ -140,10 +141,35 @@ type AuditStore interface {
 	ListAudit(ctx context.Context, ws string, p Page) ([]AuditEntry, error)
 }
 
+// RolloutStore holds what the control plane knows of rollouts beside what the Cohort does. A store that was joined to a
+// cohort changes both in one transaction, and takes the cohort's lock first: Publish makes what it activates the cohort's
+// committed pointer, and is *RolloutOpenError while a rollout is open, ErrConflict when the cohort's generation is not below
+// the activation's; BumpEpoch is *RolloutOpenError too; DeleteNode takes the node out of the roster, CreateNode puts it in when
+// Node.Cohort says so: *RolloutOpenError while a rollout is on trial.
+type RolloutStore interface {
+	// ClusterSettings returns how the platform publishes, no member of it zero but ConfirmWindow.
+	ClusterSettings(ctx context.Context) (ClusterSettings, error)
+	// PutClusterSettings replaces them when their revision is c.Revision, else ErrConflict, and returns the new revision.
+	PutClusterSettings(ctx context.Context, c ClusterSettings, a AuditEntry) (int64, error)
+	// ProposeRollout inserts n.Insert, which nothing makes live yet, or replaces the seal by n.Reseal, proposes it to the
+	// cohort, keeps n.Row and what n.Complete gives, in one transaction. Errors: ErrConflict when the platform's generation
+	// or epoch is not what n saw, or the roster changed; ErrNodeAhead; *RolloutOpenError; barrier.ErrNoBaseline, barrier.ErrInvalid.
+	ProposeRollout(ctx context.Context, n NewRollout) (barrier.Rollout, error)
+	// RolloutRows returns those of ids that there are, in any order, without what is not kept here.
+	RolloutRows(ctx context.Context, ids []barrier.RolloutID) ([]RolloutRow, error)
+	// SetCohort puts a node into the roster or takes it out; changed tells whether it was elsewhere, and only then the entry
+	// is written. Errors: ErrNotFound of a node, *RolloutOpenError while a rollout is on trial, barrier.ErrInvalid when the
+	// roster is full.
+	SetCohort(ctx context.Context, nodeID string, member bool, a AuditEntry) (changed bool, err error)
+	// AdoptLive makes what is live the committed pointer of a cohort that has none, as after a migration.
+	AdoptLive(ctx context.Context) error
+}
+
 // Store is all ports; one adapter gives them all.
 type Store interface {
 	EditStore
 	PublishStore
+	RolloutStore
 	ReplayStore
 	DirectoryStore
 	AuditStore

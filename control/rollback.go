@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/guardyn-edge/guardyn/barrier"
 	"github.com/guardyn-edge/guardyn/seal"
 	"github.com/guardyn-edge/guardyn/snapshot"
 )
@@ -27,11 +28,13 @@ type RollbackRequest struct {
 	DryRun bool
 	// IdempotencyKey is as in ApplyRequest. A dry run has no use for one.
 	IdempotencyKey string
+	// Rollout is as in ApplyRequest.
+	Rollout *RolloutRequest
 }
 
 // RollbackResult tells what a rollback did, or would do.
 type RollbackResult struct {
-	RolledBack  bool   // false for a dry run
+	RolledBack  bool   // false for a dry run, and for what was put to the cohort
 	Version     uint64 // the target
 	Generation  uint64 // of the activation; for a dry run the one that is live
 	ContentHash string
@@ -39,6 +42,9 @@ type RollbackResult struct {
 	Resealed    bool           // the target had another key's signature and got, or would get, the present one's
 	Plan        *snapshot.Plan // from what was live to the target
 	Replayed    bool           // this is the first answer of a request that was repeated
+	// Rollout and RolloutID are as in ApplyResult.
+	Rollout   *Rollout          `json:"-"`
+	RolloutID barrier.RolloutID `json:",omitzero"`
 }
 
 // Codes of TargetError.

@@ -53,6 +53,9 @@ type Rollout struct {
 	Members     []RolloutMember // when asked for
 	WaitingFor  []string        // names of members whose vote or evidence is missing, while it is open
 	Now         time.Time       // the store's
+	// Seen changes with everything that a person could see change, but for times of renewed evidence; see
+	// AwaitRollout. Set when Members are.
+	Seen string
 }
 
 // RolloutMember is one node's part in a rollout.
@@ -75,14 +78,38 @@ func (e *RolloutOpenError) Is(target error) bool { return target == ErrRolloutOp
 // ErrRolloutOpen: a rollout is open.
 var ErrRolloutOpen = errors.New("a rollout is open")
 
+// ErrRolloutState: the rollout is in a state in which that cannot be done; see RolloutStateError.
+var ErrRolloutState = errors.New("the rollout cannot be changed so any more")
+
+// RolloutStateError refuses to abort or revert what is decided already, or not on trial (409); it is ErrRolloutState.
+type RolloutStateError struct {
+	Verb    string // "abort", "revert"
+	Rollout barrier.Rollout
+}
+
+func (e *RolloutStateError) Error() string {
+	s := fmt.Sprintf("rollout %s (generation %d, version %d) is %s", e.Rollout.ID, e.Rollout.Generation, e.Rollout.Version, e.Rollout.State)
+	switch {
+	case e.Verb == "abort" && e.Rollout.OnTrial():
+		return s + ", on trial: revert it"
+	case e.Verb == "revert" && e.Rollout.Voting():
+		return s + ", not on trial: abort it"
+	case e.Verb == "revert" && e.Rollout.State == barrier.Committed:
+		return s + " without a confirm window: roll back"
+	}
+	return s
+}
+
+func (e *RolloutStateError) Is(target error) bool { return target == ErrRolloutState }
+
 // Cohort is the rollout store, as the control plane uses it: barrier/sqlstore in the control plane's own database. What
 // must happen together with a move of the live pointer happens in Store's and Cohort's common transaction, which the host wires
-// (see Service.Decided and PublishStore).
+// (see Service.Decided and RolloutStore).
 type Cohort interface {
 	barrier.Store
 	barrier.Leases
 	// Rollouts lists newest first, before a generation (0: from the newest).
 	Rollouts(ctx context.Context, limit int, before uint64) ([]barrier.Rollout, error)
-	// Rollout returns one with its seats; ErrNotFound.
+	// Rollout returns one with its seats; barrier.ErrUnknown when there never was one of that id.
 	Rollout(ctx context.Context, id barrier.RolloutID) (barrier.Rollout, []barrier.Seat, error)
 }

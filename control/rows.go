@@ -3,6 +3,7 @@ package control
 import (
 	"time"
 
+	"github.com/guardyn-edge/guardyn/barrier"
 	"github.com/guardyn-edge/guardyn/internal/nodeproto"
 	"github.com/guardyn-edge/guardyn/seal"
 	"github.com/guardyn-edge/guardyn/zone"
@@ -133,12 +134,68 @@ type NewSnapshot struct {
 	Sealed seal.Sealed
 }
 
-// Revisions tells what stands: the live generation and a counter of changes to tokens, nodes and
-// memberships.
+// Revisions tells what stands: the live generation, a counter of changes to tokens, nodes and memberships, and one
+// of steps of rollouts.
 type Revisions struct {
 	Epoch      uint64
 	Generation uint64
 	Directory  uint64
+	Rollouts   uint64
+}
+
+// RolloutRow is what is kept of a rollout beside what the cohort keeps.
+type RolloutRow struct {
+	ID          barrier.RolloutID
+	Epoch       uint64
+	Generation  uint64
+	Kind        seal.ActivationKind // apply or rollback
+	Version     uint64
+	ContentHash string
+	Message     string
+	By          string
+	Margin      int
+	CreatedAt   time.Time
+	// Provisional is the activation of its trial, empty until one was decided.
+	Provisional seal.SignedActivation
+}
+
+// NewRollout is a candidate with its proposal.
+type NewRollout struct {
+	Row            RolloutRow // Generation is for the cohort to give
+	Proposal       barrier.Proposal
+	SeenGeneration uint64
+	Insert         *NewSnapshot // nil: propose a stored version
+	Reseal         *seal.Sealed // nil: as it is stored
+	// Complete gives the audit entry, and what to keep for a repetition (nil: nothing), of what was proposed. It may be
+	// called more than once.
+	Complete func(barrier.Rollout) (AuditEntry, *Replay, error)
+}
+
+// StoredSeal is what an activation says of a stored snapshot.
+type StoredSeal struct {
+	Version       uint64
+	ContentHash   string
+	KeyID         seal.KeyID
+	PayloadBLAKE3 string
+	Bytes         int64
+}
+
+// DecisionFacts is all that Service.Decided judges by, read in the deciding transaction.
+type DecisionFacts struct {
+	Before, After barrier.Head
+	Platform      Platform
+	Live          *StoredSeal // nil: nothing is live
+	Row           RolloutRow  // of After.Rollout
+	Candidate     StoredSeal  // what it carries
+	Node          string      // name of the node whose deadman decided, empty: none did
+}
+
+// Decision is what the control plane's rows take over of a step of a rollout, in the step's own transaction.
+type Decision struct {
+	Rollout     barrier.RolloutID
+	Publish     *Publication // nil: what is live stays
+	Provisional seal.SignedActivation
+	Audit       []AuditEntry
 }
 
 // Workspace is a tenant.
@@ -219,6 +276,8 @@ type Node struct {
 	TrustedKeys []seal.KeyID
 	KeysAt      time.Time
 	FreshAt     time.Time
+	// Cohort: it takes part in rollouts. The store reads it in CreateNode and never fills it in.
+	Cohort bool
 }
 
 // NodeReport is news of a node: that it was seen, and what else is not zero.

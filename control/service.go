@@ -38,7 +38,9 @@ const (
 
 // Config is what a Service is made of. Store and SigningKey are required.
 type Config struct {
-	Store      Store
+	Store Store
+	// Cohort is where rollouts are decided, in Store's own database and joined to it; nil: there is only direct publishing.
+	Cohort     Cohort
 	SigningKey seal.SigningKey
 	// TrustedKeys are the public keys that nodes were given, when this process is told them. What is
 	// sealed must open with one of them before it is stored. The zero value trusts the signing key's own
@@ -58,6 +60,7 @@ type Config struct {
 // may see but not do. Zone references are a zone's name or its id; one of another workspace is ErrNotFound.
 type Service struct {
 	store          Store
+	cohort         Cohort // nil: none
 	key            seal.SigningKey
 	trusted        seal.TrustedKeys
 	own            seal.TrustedKeys // the signing key's public half alone
@@ -100,7 +103,7 @@ func New(cfg Config) (*Service, error) {
 		trusted = own
 	}
 	s := &Service{
-		store: cfg.Store, key: cfg.SigningKey, trusted: trusted, own: own, allowedOrigins: cfg.AllowedOrigins,
+		store: cfg.Store, cohort: cfg.Cohort, key: cfg.SigningKey, trusted: trusted, own: own, allowedOrigins: cfg.AllowedOrigins,
 		now: cfg.Now, log: cfg.Logger,
 		refresh:      cmp.Or(cfg.Refresh, DefaultRefresh),
 		maxLongPolls: int64(cmp.Or(cfg.MaxLongPolls, DefaultMaxLongPolls)),
