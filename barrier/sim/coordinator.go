@@ -84,7 +84,7 @@ func (c *coordinator) acquire() {
 }
 
 func (c *coordinator) look() {
-	call(c.process, "current", c.w.store.row, func(row barrier.Row, err error) {
+	call(c.process, "current", c.w.store.row, func(row *barrier.Row, err error) {
 		if err != nil {
 			c.rest(c.w.cfg.poll)
 			return
@@ -96,7 +96,7 @@ func (c *coordinator) look() {
 		if c.claim == c.token {
 			term.Held = c.mono() - c.claimed
 		}
-		d := barrier.Decide(row, term)
+		d := barrier.Decide(*row, term)
 		switch d.Verb {
 		case barrier.Wait:
 			if d.Again.IsZero() {
@@ -109,13 +109,14 @@ func (c *coordinator) look() {
 			c.held = false
 			c.rest(c.w.cfg.poll)
 		default:
+			c.w.event("verdict")
 			c.think(func() { c.do(d, row) })
 		}
 	})
 }
 
-func (c *coordinator) do(d barrier.Decision, row barrier.Row) {
-	s, t, clock := c.w.store, c.token, epoch.Add(c.wall())
+func (c *coordinator) do(d barrier.Decision, row *barrier.Row) {
+	s, t, clock := c.w.store, c.token, c.w.store.now().Add(c.skew)
 	c.w.trace.add(c.w.now, c.name, "→ %s %v %s", d.Verb, d.Ref, d.Reason)
 	apply := map[barrier.Verb]func() error{
 		barrier.Claim:   func() error { return s.claim(t) },

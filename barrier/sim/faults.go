@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"time"
 )
 
@@ -62,11 +63,11 @@ var weights = []struct {
 // moments are events of the protocol at which a fault is likelier to hurt than at any other time.
 var moments = []string{
 	"propose", "staging", "committed", "confirmed", "reverted", "aborted", "ack", "evidence",
-	"commit-sent", "confirm-sent", "revert-sent", "claim-sent", "converge-sent", "join-sent", "save", "swap",
+	"verdict", "verdict", "commit-sent", "confirm-sent", "revert-sent", "claim-sent", "converge-sent", "join-sent", "save", "swap",
 }
 
 // held are the calls that can be held up.
-var heldCalls = []string{"commit", "confirm", "confirm", "abort", "revert", "claim", "join", "ack", "converge", "withdraw", "propose"}
+var heldCalls = []string{"commit", "confirm", "confirm+revert", "confirm+revert", "abort", "revert", "claim", "join", "ack", "converge", "withdraw", "propose"}
 
 // fault is one thing that goes wrong: at a time, or so long after the nth time that something has happened.
 type fault struct {
@@ -77,7 +78,8 @@ type fault struct {
 	nth     int
 	target  int
 	lasts   time.Duration
-	what    string // the call that is held up
+	what    string // the calls that are held up
+	calls   int    // and how many of each
 	way     int    // of a partition
 	dropped bool
 }
@@ -90,7 +92,7 @@ func (f *fault) String() string {
 	s := fmt.Sprintf("%s: %s", when, f.kind)
 	switch f.kind {
 	case holdCall:
-		s += fmt.Sprintf(" the next %s, for %v", f.what, f.lasts)
+		s += fmt.Sprintf(" the next %d of %s, for %v", f.calls, f.what, f.lasts)
 	case cutMember, cutCoordinator:
 		s += fmt.Sprintf(" %d, %s, for %v", f.target+1, []string{"both ways", "requests", "answers"}[f.way], f.lasts)
 	default:
@@ -117,6 +119,7 @@ func planFaults(w *world, rng *rand.Rand) []*fault {
 	var plan []*fault
 	for range 1 + rng.IntN(10) {
 		f := &fault{w: w, kind: draw(), target: rng.IntN(12), way: rng.IntN(3), what: heldCalls[rng.IntN(len(heldCalls))]}
+		f.calls = []int{1, 1, 8, 20}[rng.IntN(4)]
 		most := []time.Duration{time.Second, 8 * time.Second, 30 * time.Second}[rng.IntN(3)]
 		f.lasts = between(rng, 50*time.Millisecond, most)
 		if rng.IntN(3) > 0 {
@@ -124,6 +127,13 @@ func planFaults(w *world, rng *rand.Rand) []*fault {
 			f.at = between(rng, 0, []time.Duration{10 * time.Millisecond, 500 * time.Millisecond, 4 * time.Second}[rng.IntN(3)])
 		} else {
 			f.at = between(rng, 0, w.cfg.chaos)
+		}
+		if f.kind == storeBack && rng.IntN(2) == 0 {
+			f.on, f.nth, f.at = "deadman-sent", 1, 0
+		}
+		if f.kind == holdCall && f.what == "confirm+revert" {
+			// Until after D + grace: what was sent in time arrives when members have had to help themselves.
+			f.on, f.calls, f.lasts = "committed", 20, between(rng, 5*time.Second, 30*time.Second)
 		}
 		plan = append(plan, f)
 	}
@@ -182,7 +192,9 @@ func (f *fault) strike() {
 	case storeBack:
 		w.store.back(f.lasts)
 	case holdCall:
-		w.holds = append(w.holds, hold{f.what, f.lasts})
+		for what := range strings.SplitSeq(f.what, "+") {
+			w.holds = append(w.holds, hold{what, f.lasts, f.calls})
+		}
 	case operate:
 		w.operator.decide()
 	case changeRoster:
@@ -198,7 +210,11 @@ func (f *fault) strike() {
 
 // back steps the clock back, never by more than maxStepBack over the whole schedule.
 func (s *store) back(d time.Duration) {
-	d = min(d, maxStepBack-s.stepped)
+	most := maxStepBack
+	if s.w.opt.ClockBack {
+		most, d = time.Minute, d+5*time.Second
+	}
+	d = min(d, most-s.stepped)
 	s.stepped += d
 	s.step -= d
 }

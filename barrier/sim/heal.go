@@ -23,7 +23,9 @@ func (w *world) heal() {
 		}
 	}
 	for _, m := range w.machines {
-		m.revive()
+		if !m.current().alive {
+			m.revive()
+		}
 	}
 	for _, c := range w.coordinators {
 		c.revive()
@@ -71,7 +73,7 @@ func (w *world) follow() {
 		return
 	}
 	for _, m := range w.machines {
-		if p := m.proc; !w.follows(p) {
+		if p := m.current(); !w.follows(p) {
 			w.check.broken(Follows, "%s runs %v, and %v is committed", p.name, p.host.running, w.store.head.Committed)
 		}
 	}
@@ -79,7 +81,7 @@ func (w *world) follow() {
 
 func (w *world) followed() bool {
 	for _, m := range w.machines {
-		if !w.follows(m.proc) {
+		if !w.follows(m.current()) {
 			return false
 		}
 	}
@@ -113,7 +115,8 @@ func (w *world) propose(id string, window time.Duration) {
 		RosterRevision: w.store.roster.Revision, Deadline: 30 * time.Second,
 	}
 	for _, m := range w.machines {
-		p.After = max(p.After, m.proc.sit.Memory.Highest, m.proc.sit.Memory.Confirmed.Generation)
+		memory := m.current().sit.Memory
+		p.After = max(p.After, memory.Highest, memory.Confirmed.Generation)
 	}
 	want := barrier.Committed
 	if window > 0 {

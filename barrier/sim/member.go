@@ -17,6 +17,14 @@ type machine struct {
 	proc  *member // the newest
 }
 
+// current is the process that speaks for the member: an older one can have joined after the newest.
+func (m *machine) current() *member {
+	if p := m.w.boots[m.w.store.registrations[m.id].Boot]; p != nil && p.alive {
+		return p
+	}
+	return m.proc
+}
+
 // start starts a process on d.
 func (m *machine) start(d *disk) {
 	m.boots++
@@ -39,6 +47,7 @@ type member struct {
 
 	sit       barrier.Situation
 	committed barrier.Pointer // the truth, as of the last answer
+	newest    uint64          // the newest generation that it has seen
 	told      bool            // how the trial that it runs ended
 	acts      int
 }
@@ -74,14 +83,24 @@ func (p *member) look() {
 		p.rest(p.w.cfg.poll)
 		return
 	}
+	if p.w.opt.Ablation == DeadmanAlone && p.overdue() {
+		p.think(func() { p.do(p.takeBack()) })
+		return
+	}
+	if t := p.sit.Memory.Trial; p.w.opt.Ablation == DeadmanAlone && t != nil && t.TakenBack == barrier.ByGuess && p.sit.Local.Running == t.Pointer {
+		p.sit.Clock, p.sit.View = p.mono(), nil
+		p.judge()
+		return
+	}
 	id := p.machine.id
-	call(p.process, "look", func() (sight, error) { return p.w.store.look(id) }, func(v sight, err error) {
+	call(p.process, "look", func() (*sight, error) { return p.w.store.look(id) }, func(v *sight, err error) {
 		p.sit.Clock = p.mono()
 		if err != nil {
 			p.sit = p.sit.Missed()
 		} else {
 			p.sit = p.sit.Observe(v.view, p.sit.Clock)
 			p.committed = v.committed
+			p.away(v.view)
 			p.told = p.told || told(v.view, p.sit.Memory.Trial)
 			if t := p.sit.Memory.Trial; t != nil && t.TakenBack == "" && p.sit.Local.Running == t.Pointer {
 				p.sit.Local.Health = p.host.converged()
@@ -91,8 +110,19 @@ func (p *member) look() {
 	})
 }
 
+// away counts that rollouts were decided while the process saw nothing.
+func (p *member) away(v barrier.View) {
+	if p.newest > 0 && v.Generation > p.newest+1 {
+		p.w.cov.add(AwayDuringDecision)
+	}
+	p.newest = v.Generation
+}
+
 func (p *member) judge() {
-	a := p.ablate(barrier.Step(p.sit))
+	a := barrier.Step(p.sit)
+	if p.w.opt.Ablation == DeadmanReads && a.Act == barrier.ActRevert && p.onTrial() {
+		a = p.takeBack()
+	}
 	switch a.Act {
 	case barrier.ActWait:
 		p.w.check.settled(p)
@@ -106,26 +136,23 @@ func (p *member) judge() {
 	}
 }
 
-// ablate is what the member does instead when its deadman is switched off.
-func (p *member) ablate(a barrier.Action) barrier.Action {
+// onTrial tells whether the member remembers a trial that it has not left.
+func (p *member) onTrial() bool {
 	t := p.sit.Memory.Trial
-	if t == nil || t.TakenBack != "" || a.Act == barrier.ActRemember {
-		return a
-	}
-	due := false
-	switch p.w.opt.Ablation {
-	case DeadmanAlone:
-		due = p.sit.Local.Revert > 0 && p.mono() >= p.sit.Local.Revert
-	case DeadmanReads:
-		due = a.Act == barrier.ActRevert
-	}
-	if !due {
-		return a
-	}
-	back := *t
-	back.TakenBack = barrier.ByGuess
+	return t != nil && t.TakenBack == ""
+}
+
+// overdue tells whether the timer of its trial has run out.
+func (p *member) overdue() bool {
+	return p.onTrial() && p.sit.Local.Revert > 0 && p.mono() >= p.sit.Local.Revert
+}
+
+// takeBack is what a deadman does whom an ablation keeps from writing Revert first.
+func (p *member) takeBack() barrier.Action {
 	m := p.sit.Memory
-	m.Trial = &back
+	t := *m.Trial
+	t.TakenBack = barrier.ByGuess
+	m.Trial = &t
 	return barrier.Action{Act: barrier.ActRemember, Pointer: m.Confirmed, Memory: m}
 }
 
@@ -171,6 +198,9 @@ func (p *member) do(a barrier.Action) {
 	}
 	if p.w.trace.on {
 		p.w.trace.add(p.w.now, p.name, "→ %s %v %s", a.Act, a.Ref, a.Reason)
+	}
+	if a.Act == barrier.ActRevert {
+		p.w.event("deadman-sent")
 	}
 	s, id, boot := p.w.store, p.machine.id, p.boot
 	call(p.process, string(a.Act), func() (struct{}, error) {
@@ -234,6 +264,10 @@ func (p *member) diskFails() bool { return !p.w.healed && p.w.chance(p.w.cfg.sav
 // remember makes the memory durable in the middle of the call: a crash may fall before and after.
 func (p *member) remember(a barrier.Action) {
 	if p.diskFails() {
+		// The rename was done, and what makes it durable said that it failed: either may be there.
+		if p.w.opt.Ablation == 0 && p.w.chance(0.3) {
+			p.disk.memory = a.Memory
+		}
 		p.did(a, barrier.Result{Err: errDisk})
 		return
 	}

@@ -31,7 +31,7 @@ func (p *proposer) round() {
 	if p.w.healed {
 		return
 	}
-	call(p.process, "current", p.w.store.row, func(row barrier.Row, err error) {
+	call(p.process, "current", p.w.store.row, func(row *barrier.Row, err error) {
 		if err != nil || row.Rollout != nil && row.Rollout.Open() && p.w.chance(0.8) {
 			p.later()
 			return
@@ -62,7 +62,7 @@ func (p *proposer) send(proposal barrier.Proposal, attempt int) {
 }
 
 // choose is something new, most often, or what is committed once more.
-func (p *proposer) choose(row barrier.Row) *artefact {
+func (p *proposer) choose(row *barrier.Row) *artefact {
 	w := p.w
 	if a, ok := w.artefacts[row.Committed.Digest]; ok && w.chance(0.1) {
 		return a
@@ -73,7 +73,7 @@ func (p *proposer) choose(row barrier.Row) *artefact {
 	return w.newArtefact(n)
 }
 
-func (p *proposer) proposal(row barrier.Row, d barrier.Digest) barrier.Proposal {
+func (p *proposer) proposal(row *barrier.Row, d barrier.Digest) barrier.Proposal {
 	w := p.w
 	q := barrier.Proposal{
 		ID: barrier.RolloutID(fmt.Sprintf("%s-%d", p.name, p.made)), Proposer: p.name, Digest: d, Version: uint64(len(w.artefacts)),
@@ -103,7 +103,7 @@ func newOperator(w *world) *operator {
 
 // decide ends what is open.
 func (o *operator) decide() {
-	call(o.process, "current", o.w.store.row, func(row barrier.Row, err error) {
+	call(o.process, "current", o.w.store.row, func(row *barrier.Row, err error) {
 		if err != nil || row.Rollout == nil || !row.Rollout.Open() {
 			return
 		}
@@ -119,7 +119,7 @@ func (o *operator) decide() {
 
 // changeRoster takes a member in or out.
 func (o *operator) changeRoster() {
-	call(o.process, "current", o.w.store.row, func(row barrier.Row, err error) {
+	call(o.process, "current", o.w.store.row, func(row *barrier.Row, err error) {
 		if err != nil {
 			return
 		}

@@ -14,7 +14,8 @@ type process struct {
 	paused   bool
 	deferred []func()
 
-	// The monotonic clock runs at rate, and not while the process is suspended. The wall clock is off by skew.
+	// The monotonic clock runs at rate, and not while the process is suspended. The wall clock is the store's, off by skew;
+	// nothing but an ablation reads it.
 	rate   float64
 	origin time.Duration // true time at which the monotonic clock showed 0
 	frozen time.Duration
@@ -38,7 +39,7 @@ type process struct {
 func newProcess(w *world, name string) *process {
 	p := &process{
 		w: w, name: name, alive: true, origin: w.now,
-		rate: 1 + 0.01*(w.rng.Float64()-0.5), skew: w.between(-time.Hour, time.Hour),
+		rate: 1 + 0.01*(w.rng.Float64()-0.5), skew: w.between(-50*time.Millisecond, 50*time.Millisecond),
 	}
 	w.processes = append(w.processes, p)
 	return p
@@ -48,9 +49,6 @@ func newProcess(w *world, name string) *process {
 func (p *process) mono() time.Duration {
 	return time.Duration(float64(p.w.now-p.origin-p.frozen) * p.rate)
 }
-
-// wall is what the wall clock shows, as true time since the start.
-func (p *process) wall() time.Duration { return p.w.now + p.skew }
 
 // after does do when d has passed on the process's monotonic clock, if it still lives.
 func (p *process) after(d time.Duration, do func()) {

@@ -101,8 +101,8 @@ func (w *world) hint() {
 	}
 }
 
-func (s *store) row() (barrier.Row, error) {
-	row := barrier.Row{Head: s.head, Roster: s.roster, Seats: s.seats(), Now: s.now()}
+func (s *store) row() (*barrier.Row, error) {
+	row := &barrier.Row{Head: s.head, Roster: s.roster, Seats: s.seats(), Now: s.now()}
 	if s.w.opt.Ablation == AnyBootsEvidence || s.w.opt.Ablation == AnyBootsVotes {
 		row.Seats = anyBoot(row.Seats)
 	}
@@ -110,7 +110,7 @@ func (s *store) row() (barrier.Row, error) {
 }
 
 // look is what a member is told, with the truth about what is committed.
-func (s *store) look(m barrier.MemberID) (sight, error) {
+func (s *store) look(m barrier.MemberID) (*sight, error) {
 	v := barrier.View{Head: s.head, Registration: s.registrations[m], Now: s.now()}
 	if seat := s.seat(m); seat != nil {
 		v.InEpoch, v.Ballot = true, seat.Ballot
@@ -119,7 +119,7 @@ func (s *store) look(m barrier.MemberID) (sight, error) {
 	if s.w.opt.Ablation == NewestOnly {
 		v.Committed = newestOnly(s.head)
 	}
-	return sight{v, truth}, nil
+	return &sight{v, truth}, nil
 }
 
 // sight is a View and the committed pointer that stood when it was taken.

@@ -14,7 +14,9 @@ type Options struct {
 	Ablation Ablation   // 0: the protocol as it is
 	Ignore   []Property // broken or not, the schedule goes on
 	Without  []int      // faults of the schedule's plan that do not happen, by number
-	Trace    bool       // whether Result.Trace is wanted
+	// ClockBack lets the store's clock step back by many seconds, which is more than the protocol promises to bear.
+	ClockBack bool
+	Trace     bool // whether Result.Trace is wanted
 }
 
 // Result is what came of a schedule.
@@ -112,7 +114,7 @@ func (w *world) configure() config {
 	c := config{
 		machines: 2 + w.rng.IntN(3), coordinators: 2 + w.rng.IntN(2), proposers: 1 + w.rng.IntN(2),
 		poll: w.between(500*time.Millisecond, time.Second), lease: w.between(2*time.Second, 5*time.Second),
-		timeout: w.between(400*time.Millisecond, time.Second), chaos: w.between(40*time.Second, 90*time.Second),
+		timeout: w.between(400*time.Millisecond, time.Second), chaos: w.between(25*time.Second, 60*time.Second),
 		hint: []float64{0, 0.5, 1}[w.rng.IntN(3)],
 		loss: often(0.06), slow: often(0.04), twice: often(0.04),
 		prepareFails: often(0.03), swapFails: often(0.06), saveFails: often(0.04), flaps: often(0.03), longThought: often(0.01),
