@@ -365,7 +365,7 @@ func (g *group) propose(name string, window time.Duration) barrier.Ref {
 	if window > 0 {
 		p.Soak = window / 12
 	}
-	by := barrier.Proposer{Store: g.store, Artefacts: g.store, Host: g.machines[0]}
+	by := barrier.Proposer{Store: g.store, Artefacts: g.store, Host: newMachine("proposer")}
 	ro, err := by.Propose(context.Background(), []byte(name), p)
 	if err != nil {
 		g.t.Fatal(err)
