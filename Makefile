@@ -11,9 +11,10 @@ RACE ?= ./control ./node ./edge/... ./api ./internal/host ./internal/durable ./b
 WITH_SERVERS := go run ./internal/testpg/with-postgres go run ./internal/testdynamo/with-dynamo
 
 SOAK ?= 10m
+SIM  ?= 1000000
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test check fmt lint race vuln bench soak docs clean
+.PHONY: help build demo test check fmt lint race vuln bench soak sim docs clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -56,6 +57,9 @@ bench: ## measure build, verify, swap, poll, DNS and proxy, and print a table
 
 soak: ## publish under load, and with processes killed, for SOAK=10m each
 	GUARDYN_TEST_SOAK=$(SOAK) go test -count=1 -timeout 0 -run 'AppliesUnderLoad|ProcessesDie' -v ./internal/e2e
+
+sim: ## run SIM=1000000 schedules of the rollout barrier's simulator
+	go test -count=1 -timeout 0 -run TestSchedules -v ./barrier/sim -sim.count=$(SIM)
 
 docs: ## write docs/guide/commands.md from the commands themselves
 	go run ./internal/cli/commandref > docs/guide/commands.md

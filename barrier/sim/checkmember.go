@@ -46,7 +46,7 @@ func (c *checker) left(p *member, from, to barrier.Pointer) {
 		if v.gone {
 			return // by a restored store's word
 		}
-		t := p.disk.memory.Trial
+		t := p.sit.Memory.Trial // a full disk does not keep it from leaving
 		guessed := t != nil && t.TakenBack == barrier.ByGuess && !p.told && p.missed >= 2
 		if !guessed {
 			c.broken(S5, "%s goes from %v, which is confirmed, to %v", p.name, from, to)

@@ -233,9 +233,9 @@ func (f *fault) crash(m *machine, disk bool) {
 	f.w.at(f.w.now+f.lasts, m.revive)
 }
 
-// revive starts a process on the member's disk, if none is there.
+// revive starts a process on the member's disk, if none speaks for it.
 func (m *machine) revive() {
-	if !m.proc.alive {
+	if !m.current().alive {
 		m.start(m.disk)
 	}
 }

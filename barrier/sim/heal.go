@@ -23,9 +23,7 @@ func (w *world) heal() {
 		}
 	}
 	for _, m := range w.machines {
-		if !m.current().alive {
-			m.revive()
-		}
+		m.revive()
 	}
 	for _, c := range w.coordinators {
 		c.revive()
@@ -88,9 +86,9 @@ func (w *world) followed() bool {
 	return true
 }
 
-// follows tells whether p has joined and runs what is committed, or is ahead of a restored store.
+// follows tells whether p alone speaks for its member and runs what is committed, or is ahead of a restored store.
 func (w *world) follows(p *member) bool {
-	if !p.alive || w.store.registrations[p.machine.id].Boot != p.boot {
+	if p.machine.living() != 1 || !p.alive || w.store.registrations[p.machine.id].Boot != p.boot {
 		return false
 	}
 	c := w.store.head.Committed

@@ -15,6 +15,18 @@ type machine struct {
 	boots int
 	disk  *disk
 	proc  *member // the newest
+	procs []*member
+}
+
+// living counts the member's processes.
+func (m *machine) living() int {
+	n := 0
+	for _, p := range m.procs {
+		if p.alive {
+			n++
+		}
+	}
+	return n
 }
 
 // current is the process that speaks for the member: an older one can have joined after the newest.
@@ -33,6 +45,7 @@ func (m *machine) start(d *disk) {
 	p.process = newProcess(m.w, string(p.boot))
 	p.host = host{w: m.w, machine: m.index}
 	m.proc = p
+	m.procs = append(m.procs, p)
 	m.w.boots[p.boot] = p
 	p.begin()
 }
