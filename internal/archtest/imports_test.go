@@ -54,12 +54,13 @@ var rooms = []room{
 	{"edge/rules", []string{"zone"}},
 	{"edge/pool", []string{"zone"}},
 	{"edge/rrset", []string{"zone"}},
+	{"edge/probe", []string{"edge", "snapshot", "zone"}},
 	{"edge/dns", []string{"edge", "edge/rules", "edge/pool", "edge/rrset", "zone"}},
 	{"edge/web", []string{"edge", "edge/rules", "edge/pool", "zone"}},
 	{"internal/host", []string{
 		"api", "node", "edge", "store", "control", "barrier", "barrier/sqlstore", "barrier/remote",
 		"snapshot", "seal", "zone", "internal/nodeproto",
-		"edge/dns", "edge/web", "edge/rules", "edge/pool",
+		"edge/dns", "edge/web", "edge/rules", "edge/pool", "edge/probe",
 	}},
 	{"internal/cli", []string{
 		"internal/cli", "internal/host", "api", "node", "edge", "store", "control", "snapshot", "seal", "zone",

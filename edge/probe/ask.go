@@ -1,0 +1,116 @@
+package probe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"sync/atomic"
+
+	"github.com/miekg/dns"
+)
+
+// reachable is address as this process reaches it: an unspecified host is its own loopback.
+func reachable(address string) string {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return address
+	}
+	if a, err := netip.ParseAddr(host); err == nil && a.IsUnspecified() {
+		host = "127.0.0.1"
+		if a.Is6() {
+			host = "::1"
+		}
+	}
+	return net.JoinHostPort(host, port)
+}
+
+// askZone asks the node's DNS for the SOA of a zone: it must be the answer of the view that is served. Over UDP first, and over TCP when
+// nothing comes, since a datagram may be lost and rate limiting may hold one back.
+func (p *Prober) askZone(ctx context.Context, apex string) error {
+	view := p.c.Live()
+	if view == nil {
+		return errNoView
+	}
+	var errs [2]error
+	for i, network := range []string{"udp", "tcp"} {
+		one, cancel := context.WithTimeout(ctx, timeout/2)
+		errs[i] = p.askSOA(one, network, apex, view.Serial())
+		cancel()
+		if errs[i] == nil {
+			return nil
+		}
+	}
+	if now := p.c.Live(); now != nil && now != view {
+		return nil // swapped meanwhile: the next judgement tells
+	}
+	return fmt.Errorf("zone %s: %w", apex, errors.Join(errs[:]...))
+}
+
+func (p *Prober) askSOA(ctx context.Context, network, apex string, serial uint32) error {
+	q := new(dns.Msg).SetQuestion(dns.Fqdn(apex), dns.TypeSOA)
+	q.RecursionDesired = false
+	answer, _, err := (&dns.Client{Net: network}).ExchangeContext(ctx, q, reachable(p.c.DNS))
+	switch {
+	case err != nil:
+		return fmt.Errorf("SOA over %s: %w", network, err)
+	case answer.Rcode != dns.RcodeSuccess || !answer.Authoritative || len(answer.Answer) != 1:
+		return fmt.Errorf("SOA over %s: %s with %d records, authoritative %t", network, dns.RcodeToString[answer.Rcode], len(answer.Answer), answer.Authoritative)
+	}
+	soa, ok := answer.Answer[0].(*dns.SOA)
+	if !ok || soa.Serial != serial {
+		return fmt.Errorf("SOA over %s: %s, want serial %d", network, answer.Answer[0], serial)
+	}
+	return nil
+}
+
+// userAgent names these questions in origins' logs.
+const userAgent = "guardyn-probe"
+
+// askHost asks the node's HTTP for the front page of a host. Whatever the host answers is its own business, but for a failure.
+func (p *Prober) askHost(ctx context.Context, host string) error {
+	var dialer net.Dialer
+	transport := &http.Transport{
+		DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return dialer.DialContext(ctx, "tcp", reachable(p.c.HTTP))
+		},
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+host+"/", nil)
+	if err != nil {
+		return fmt.Errorf("host %s: %w", host, err)
+	}
+	req.Header.Set("User-Agent", userAgent)
+	p.own.all.Add(1)
+	resp, err := transport.RoundTrip(req)
+	if err != nil {
+		p.own.all.Add(^uint64(0)) // whether the node counted it is not known; an answer that came is
+		return fmt.Errorf("host %s: %w", host, err)
+	}
+	defer resp.Body.Close()
+	_, _ = io.CopyN(io.Discard, resp.Body, 64<<10)
+	if resp.StatusCode >= http.StatusInternalServerError {
+		p.own.failed.Add(1)
+		return fmt.Errorf("host %s: answers %s", host, resp.Status)
+	}
+	return nil
+}
+
+// counter counts this package's own requests, which are no clients'.
+type counter struct{ all, failed atomic.Uint64 }
+
+// requests is what the node has answered to clients.
+func (p *Prober) requests() Requests {
+	r := p.c.Requests()
+	return Requests{All: r.All - min(p.own.all.Load(), r.All), Failed: r.Failed - min(p.own.failed.Load(), r.Failed)}
+}
+
+func (r Requests) share() float64 {
+	if r.All == 0 {
+		return 0
+	}
+	return float64(r.Failed) / float64(r.All)
+}
