@@ -208,6 +208,9 @@ func (c *Client) problem(resp *http.Response, mine bool) error {
 		return e
 	}
 	e.Code, e.Detail, e.err = p.Code, p.Detail, p.rebuild()
+	if n, err := strconv.ParseUint(resp.Header.Get("Retry-After"), 10, 16); err == nil {
+		e.RetryAfter = time.Duration(n) * time.Second
+	}
 	if e.err == nil && e.Code != "" {
 		e.Detail = fmt.Sprintf("%s (%s)", e.Detail, e.Code)
 	}

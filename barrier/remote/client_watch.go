@@ -20,7 +20,8 @@ const (
 	minGap  = 50 * time.Millisecond
 	idleGap = time.Second
 
-	// After a failure the next poll comes after 0 to firstBackoff, doubled with each to maxBackoff.
+	// After a failure the next poll comes after 0 to firstBackoff, doubled with each to maxBackoff, and when the handler
+	// said how long to stay away, that (maxBackoff at most) later still.
 	firstBackoff = 500 * time.Millisecond
 	maxBackoff   = 30 * time.Second
 )
@@ -121,8 +122,8 @@ func (c *Client) poll(ctx context.Context, t barrier.Topic, hint func()) {
 		switch {
 		case err != nil:
 			pause = rand.N(backoff)
-			if errors.Is(err, ErrUnavailable) {
-				pause += backoff
+			if e := (*Error)(nil); errors.As(err, &e) {
+				pause += min(e.RetryAfter, maxBackoff)
 			}
 			backoff = min(2*backoff, maxBackoff)
 		case next != "":

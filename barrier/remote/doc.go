@@ -75,6 +75,6 @@
 // already, or when it does; with 204 after 25 s at most if it has not. Without seen it is answered at once. seen is opaque,
 // at most 256 bytes, and good at any Handler of the cohort: what happens between two polls is told by the next.
 // A Handler holds 4,096 watches and 8 of one principal, unless its host says otherwise; what is more is 503, and
-// the client asks again, less and less often up to 30 s and a random part of that. A client whose watches fail
-// goes on polling the row.
+// the client asks again after Retry-After and a random time, which grows to 30 s. A client whose watches fail goes
+// on polling the row.
 package remote

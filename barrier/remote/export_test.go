@@ -13,13 +13,19 @@ const (
 )
 
 // Route is one row of the table of calls.
-type Route struct{ Method, Path string }
+type Route struct{ Method, Path, May string }
 
 // Routes returns the table of calls.
 func Routes() []Route {
 	var all []Route
 	for _, rt := range routes {
-		all = append(all, Route{rt.method, rt.path})
+		may := ""
+		for i, letter := range []string{" m", " c", " o"} {
+			if rt.may&(1<<i) != 0 {
+				may += letter
+			}
+		}
+		all = append(all, Route{rt.method, rt.path, may[1:]})
 	}
 	return all
 }

@@ -225,8 +225,7 @@ func (x *exchange) read(contentType string, limit int64) ([]byte, error) {
 	if x.r.ContentLength > limit {
 		return nil, invalid("the body has %d bytes, more than %d", x.r.ContentLength, limit)
 	}
-	rc := http.NewResponseController(x.w)
-	_ = rc.SetReadDeadline(time.Now().Add(x.body + time.Duration(limit)*time.Second/bytesPerSec))
+	_ = http.NewResponseController(x.w).SetReadDeadline(time.Now().Add(x.body + time.Duration(limit)*time.Second/bytesPerSec))
 	raw, err := io.ReadAll(http.MaxBytesReader(x.w, x.r.Body, limit))
 	if err != nil {
 		if _, ok := err.(*http.MaxBytesError); ok { //nolint:errorlint // it is returned as it is
@@ -234,8 +233,6 @@ func (x *exchange) read(contentType string, limit int64) ([]byte, error) {
 		}
 		return nil, invalid("the body did not arrive whole")
 	}
-	// A deadline that passes later would end the call to the Backend.
-	_ = rc.SetReadDeadline(time.Time{})
 	return raw, nil
 }
 

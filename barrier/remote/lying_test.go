@@ -248,7 +248,7 @@ func TestServersThatNeverEnd(t *testing.T) {
 					t.Errorf("%s took %s", m.name, d)
 				}
 				runtime.ReadMemStats(&after)
-				if n := after.TotalAlloc - before.TotalAlloc; n > 16<<20 {
+				if n := after.TotalAlloc - before.TotalAlloc; n > 4<<20 {
 					t.Errorf("%s allocated %d bytes, of %d that were sent", m.name, n, sent.Load())
 				}
 			}
@@ -307,7 +307,7 @@ func TestSlowAndLongBodies(t *testing.T) {
 				t.Errorf("%s: %v", m.name, err)
 			}
 			runtime.ReadMemStats(&after)
-			if n := after.TotalAlloc - before.TotalAlloc; n > 16<<20 {
+			if n := after.TotalAlloc - before.TotalAlloc; n > 4<<20 {
 				t.Errorf("%s allocated %d bytes", m.name, n)
 			}
 		}

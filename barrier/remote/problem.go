@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/guardyn-edge/guardyn/barrier"
 )
@@ -131,6 +132,9 @@ type Error struct {
 	Status int    // of HTTP
 	Code   string // as the package comment lists them; "" when the answer was not the handler's
 	Detail string // for people
+
+	// RetryAfter is when the handler asks to come again, whole seconds; 0: it did not say.
+	RetryAfter time.Duration
 
 	err error
 }

@@ -291,7 +291,7 @@ func TestSlowClients(t *testing.T) {
 	settled(t, before)
 	// The deadline of a body ends with it: a call to the store may take longer.
 	s.hold = make(chan struct{})
-	release := time.AfterFunc(400*time.Millisecond, func() { close(s.hold) })
+	release := time.AfterFunc(1500*time.Millisecond, func() { close(s.hold) })
 	defer release.Stop()
 	if err := client(t, server.URL, coordinator, remote.ClientOptions{}).Claim(t.Context(), 1); err != nil {
 		t.Error(err)

@@ -317,12 +317,15 @@ func TestFull(t *testing.T) {
 			if n > 20 {
 				return nil
 			}
-			return reply(r, 503, "application/problem+json", `{"title":"","status":503,"code":"unavailable"}`)
+			resp := reply(r, 503, "application/problem+json", `{"title":"","status":503,"code":"unavailable"}`)
+			resp.Header.Set("Retry-After", []string{"5", "600"}[n%2])
+			return resp
 		})
 		c.Watch(t.Context(), barrier.TopicHead)
 		time.Sleep(time.Hour) // of the bubble
 		for i, g := range tr.gaps()[:19] {
-			if i > 8 && g < remote.MaxBackoff || g > 2*remote.MaxBackoff {
+			asked := []time.Duration{remote.MaxBackoff, 5 * time.Second}[i%2]
+			if g < asked || g > asked+remote.MaxBackoff {
 				t.Errorf("gap %d is %s", i, g)
 			}
 		}
