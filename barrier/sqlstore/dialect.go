@@ -61,17 +61,6 @@ func refused(err error) bool {
 	return pg || lite
 }
 
-// unique tells whether err is a row that is there already.
-func unique(err error) bool {
-	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
-		return pg.Code == "23505"
-	}
-	if lite, ok := errors.AsType[*sqlite.Error](err); ok {
-		return lite.Code() == sqlite3.SQLITE_CONSTRAINT_UNIQUE || lite.Code() == sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY
-	}
-	return false
-}
-
 // instant is t as an argument; the zero time is NULL.
 func (d Dialect) instant(t time.Time) any {
 	switch {

@@ -24,8 +24,12 @@ const (
 	listenSilence    = 30 * time.Second
 )
 
+// hintTimeout bounds how long telling other processes of votes may take, also while the Store closes.
+const hintTimeout = 2 * time.Second
+
 // watches fans hints out to those who watch in this process. Whatever their number, one goroutine learns what other processes
-// write, on one connection; it begins with the first of them and ends with the Store.
+// write, on one connection; another tells them of votes that were cast here. Each begins when it is first needed and ends
+// with the Store.
 type watches struct {
 	store   *Store
 	poll    time.Duration
@@ -33,9 +37,11 @@ type watches struct {
 
 	mu       sync.Mutex
 	channels map[barrier.Topic]map[chan struct{}]struct{}
-	running  bool
+	running  bool          // the goroutine that learns
+	telling  bool          // the one that tells
+	votes    chan struct{} // what it is to tell, merged
 	ended    bool
-	ctx      context.Context // of the goroutine
+	ctx      context.Context // of both
 	cancel   context.CancelFunc
 	done     sync.WaitGroup
 }
@@ -43,6 +49,7 @@ type watches struct {
 func (w *watches) start(s *Store, poll time.Duration) {
 	w.store, w.poll, w.silence = s, poll, listenSilence
 	w.channels = map[barrier.Topic]map[chan struct{}]struct{}{barrier.TopicHead: {}, barrier.TopicVotes: {}}
+	w.votes = make(chan struct{}, 1)
 	w.ctx, w.cancel = context.WithCancel(context.Background())
 }
 
@@ -55,7 +62,8 @@ func (w *watches) stop() {
 }
 
 // Watch implements barrier.Reader. What happens while the connection that listens is lost is not told; when it is back all
-// are woken. On SQLite another process's write is seen within the poll interval.
+// are woken. A process that dies right after its vote may have told nobody. On SQLite another process's write is seen within
+// the poll interval.
 func (s *Store) Watch(ctx context.Context, t barrier.Topic) <-chan struct{} {
 	c := make(chan struct{}, 1)
 	w := &s.watches
@@ -92,6 +100,46 @@ func (s *Store) tell(head, votes bool) {
 			case c <- struct{}{}:
 			default:
 			}
+		}
+	}
+}
+
+// hintVotes has other processes told of votes on Postgres. It never waits.
+func (w *watches) hintVotes() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.ended {
+		return
+	}
+	select {
+	case w.votes <- struct{}{}:
+	default: // one hint tells of all
+	}
+	if !w.telling {
+		w.telling = true
+		w.done.Go(w.tellVotes)
+	}
+}
+
+func (w *watches) tellVotes() {
+	// Nothing rests on a hint that is lost in a crash of the server, so this commit waits for no disk.
+	send := func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(w.ctx), hintTimeout)
+		defer cancel()
+		_, _ = w.store.writer.ExecContext(ctx, `SELECT set_config('synchronous_commit', 'off', true), pg_notify($1, '')`,
+			w.store.channel(barrier.TopicVotes)) // who is not told finds out at its next poll
+	}
+	for {
+		select {
+		case <-w.votes:
+			send()
+		case <-w.ctx.Done():
+			select {
+			case <-w.votes: // the last ones before Close
+				send()
+			default:
+			}
+			return
 		}
 	}
 }
