@@ -21,6 +21,12 @@ func (b *bent) decide(transition func(h barrier.Head, now time.Time) (barrier.He
 	if next.Revision != b.head.Revision || b.is("decisions are written without a condition") {
 		b.head = next
 	}
+	for _, w := range b.watches {
+		select {
+		case w.hints <- struct{}{}:
+		case <-w.ctx.Done():
+		}
+	}
 	if b.is("a decision again has an effect") {
 		b.head.Revision++
 	}
@@ -49,6 +55,10 @@ func with(h barrier.Head, change func(*barrier.Rollout)) (barrier.Head, func(bar
 func (b *bent) Claim(_ context.Context, t barrier.Token) error {
 	return b.decide(func(h barrier.Head, _ time.Time) (barrier.Head, error) {
 		switch {
+		case b.is("token 0 is a token") && t == 0:
+			return h, nil
+		case b.is("a claim begins anew") && h.Rollout != nil && !h.Rollout.Voting():
+			h, _ = with(h, func(ro *barrier.Rollout) { ro.State = barrier.Proposed })
 		case b.is("a lower claim is taken") && t != 0 && t < h.Claim:
 			h.Claim = t - 1
 		case b.is("a claim does not take up") && t >= h.Claim:
@@ -89,6 +99,8 @@ func (b *bent) Commit(_ context.Context, r barrier.Ref, t barrier.Token) error {
 			t = h.Claim
 		case "commit after the deadline":
 			h, undo = with(h, func(ro *barrier.Rollout) { ro.Deadline = now.Add(time.Hour) })
+		case "a final state is overwritten":
+			h = b.reopened(h, barrier.Staging)
 		case "commit from proposed":
 			h, _ = with(h, func(ro *barrier.Rollout) {
 				if ro.State == barrier.Proposed {
@@ -112,18 +124,30 @@ func (b *bent) Commit(_ context.Context, r barrier.Ref, t barrier.Token) error {
 
 func (b *bent) Abort(_ context.Context, r barrier.Ref, by barrier.Authority, reason string) error {
 	return b.decide(func(h barrier.Head, now time.Time) (barrier.Head, error) {
+		switch {
+		case b.is("anybody decides"):
+			by = barrier.ByOperator("anybody")
+		case b.is("abort is for staging only") && h.Rollout != nil && h.Rollout.State == barrier.Proposed:
+			return h, barrier.ErrFenced
+		}
 		if b.is("abort without a token") && by.Token != 0 && by.Operator == "" {
 			by.Token = h.Claim
 		}
 		if b.is("a final state is overwritten") {
-			h, _ = with(h, func(ro *barrier.Rollout) {
-				if !ro.Open() {
-					ro.State = barrier.Staging
-				}
-			})
+			h = b.reopened(h, barrier.Staging)
 		}
-		return h.Abort(r, by, reason, now)
+		return b.uncut(reason)(h.Abort(b.ref(r), by, reason, now))
 	})
+}
+
+// reopened returns h with a rollout that is decided in state s.
+func (b *bent) reopened(h barrier.Head, s barrier.State) barrier.Head {
+	h, _ = with(h, func(ro *barrier.Rollout) {
+		if !ro.Open() {
+			ro.State = s
+		}
+	})
+	return h
 }
 
 func (b *bent) Confirm(_ context.Context, r barrier.Ref, t barrier.Token) error {
@@ -145,8 +169,18 @@ func (b *bent) Confirm(_ context.Context, r barrier.Ref, t barrier.Token) error 
 			}
 		case "confirm without a token":
 			t = h.Claim
+		case "a final state is overwritten":
+			h = b.reopened(h, barrier.Committed)
+		case "windows are always open":
+			h = b.opened(h)
+		case "confirm by most evidence":
+			for i := range seats {
+				if i > 0 && seats[i].Ballot.RenewedAt.IsZero() {
+					seats[i].Ballot.ConvergedSince, seats[i].Ballot.RenewedAt = seats[0].Ballot.ConvergedSince, seats[0].Ballot.RenewedAt
+				}
+			}
 		}
-		next, err := h.Confirm(r, t, seats, now, 0)
+		next, err := h.Confirm(b.ref(r), t, seats, now, 0)
 		if err == nil && b.is("confirm does not move the pointer") {
 			next.Committed = h.Committed
 		}
@@ -161,7 +195,15 @@ func (b *bent) Revert(_ context.Context, r barrier.Ref, by barrier.Authority, re
 	return b.decide(func(h barrier.Head, now time.Time) (barrier.Head, error) {
 		seat := b.seat(by.Member)
 		switch {
-		case b.is("a deadman reverts early"):
+		case b.is("anybody decides"):
+			by = barrier.ByOperator("anybody")
+		case b.is("deadmen never revert") && by.Member != "":
+			return h, barrier.ErrEarly
+		case b.is("processes are not compared") && by.Member != "":
+			by.Boot = b.regs[by.Member].Boot
+		case b.is("windows are always open"):
+			h = b.opened(h)
+		case b.is("a deadman reverts early") && by.Member != "":
 			return h.Revert(r, by, seat, reason, now.Add(24*time.Hour))
 		case b.is("a deadman knows no grace") && by.Member != "" && h.Rollout != nil:
 			now = now.Add(h.Rollout.Grace)
@@ -176,15 +218,48 @@ func (b *bent) Revert(_ context.Context, r barrier.Ref, by barrier.Authority, re
 				}
 			})
 		}
-		return h.Revert(r, by, seat, reason, now)
+		return b.uncut(reason)(h.Revert(b.ref(r), by, seat, reason, now))
 	})
+}
+
+// uncut is what becomes of the reason of a decision.
+func (b *bent) uncut(reason string) func(barrier.Head, error) (barrier.Head, error) {
+	return func(h barrier.Head, err error) (barrier.Head, error) {
+		if err == nil && b.is("reasons of decisions are not cut") {
+			h, _ = with(h, func(ro *barrier.Rollout) { ro.Reason = reason })
+		}
+		return h, err
+	}
 }
 
 func (b *bent) Propose(_ context.Context, p barrier.Proposal) (barrier.Rollout, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	h, now := b.head, b.now()
+	h, roster, now := b.head, b.roster, b.now()
 	switch b.rule {
+	case "proposals are not checked":
+		if p.Check() != nil {
+			p = barrier.Proposal{ID: "mended", Proposer: "mended", Digest: "test:mended", RosterRevision: p.RosterRevision}
+		}
+	case "a window needs no baseline":
+		if h.Committed.IsZero() {
+			h.Committed = barrier.Pointer{Digest: "test:none"}
+			defer func() { b.head.Committed = barrier.Pointer{} }()
+		}
+	case "nobody may agree":
+		if len(roster.Members) == 0 {
+			roster.Members = []barrier.MemberID{"nobody"}
+		}
+	case "the defaults are others":
+		if p.Deadline == 0 {
+			p.Deadline = time.Hour
+		}
+	case "digests are cut":
+		p.Digest = p.Digest[:min(len(p.Digest), 100)]
+	case "a window that is over is not open":
+		if ro := h.Rollout; ro != nil && ro.OnTrial() && now.After(ro.RevertDue()) {
+			h, _ = with(h, func(ro *barrier.Rollout) { ro.State = barrier.Reverted })
+		}
 	case "propose while one is open":
 		h, _ = with(h, func(ro *barrier.Rollout) { ro.State = barrier.Aborted })
 	case "propose to any roster":
@@ -194,7 +269,7 @@ func (b *bent) Propose(_ context.Context, p barrier.Proposal) (barrier.Rollout, 
 	case "propose keeps no outcome":
 		defer func() { b.head.Previous = nil }()
 	}
-	next, err := h.Propose(b.roster, p, now)
+	next, err := h.Propose(roster, p, now)
 	if err != nil {
 		if b.is("errors are bare") && barrier.Code(err) == "open" {
 			err = barrier.ErrOpen
@@ -210,7 +285,10 @@ func (b *bent) Propose(_ context.Context, p barrier.Proposal) (barrier.Rollout, 
 			next.Generation--
 			next.Rollout.Generation--
 		}
-		b.head, b.epoch = next, b.roster.Members
+		if b.is("the proposer is forgotten") {
+			next.Rollout.Proposer = ""
+		}
+		b.head, b.epoch = next, roster.Members
 		if !b.is("ballots outlive their rollout") {
 			clear(b.ballots)
 		}
@@ -229,6 +307,15 @@ func (b *bent) SetRoster(_ context.Context, revision uint64, members []barrier.M
 		h, _ = with(h, func(ro *barrier.Rollout) { ro.Window = 0 })
 	}
 	next, roster, err := h.ChangeRoster(b.roster, revision, members, b.now())
+	switch {
+	case b.is("any roster") && barrier.Code(err) == "invalid":
+		roster = barrier.Roster{Revision: revision + 1, Members: members}
+		next, err = h, nil
+	case b.is("a roster keeps its order") && err == nil:
+		roster.Members = slices.Clone(members)
+	case b.is("the same roster is another") && err == nil && roster.Revision == b.roster.Revision:
+		roster.Revision++
+	}
 	if err != nil {
 		return barrier.Roster{}, err
 	}
@@ -243,6 +330,9 @@ func (b *bent) SetRoster(_ context.Context, revision uint64, members []barrier.M
 		fallthrough
 	default:
 		b.head = next
+	}
+	if b.is("a roster change aborts everything") {
+		b.head, _ = with(b.head, func(ro *barrier.Rollout) { ro.State = barrier.Aborted })
 	}
 	b.roster = roster
 	if !b.is("reads share the store's memory") {
@@ -259,14 +349,17 @@ func (b *bent) AdoptBaseline(_ context.Context, p barrier.Pointer) (barrier.Base
 		h.Committed = barrier.Pointer{}
 	}
 	next, outcome, err := h.AdoptBaseline(p)
-	if err == nil {
+	if b.is("any baseline") && err != nil && h.Committed.IsZero() {
+		next.Committed, outcome, err = p, barrier.BaselineAdopted, nil
+	}
+	if err == nil && !b.is("a baseline is not written") {
 		b.head = next
 	}
 	return outcome, err
 }
 
 func (b *bent) Acquire(_ context.Context, holder string, ttl time.Duration) (barrier.Lease, error) {
-	if err := barrier.CheckLease(holder, ttl); err != nil {
+	if err := barrier.CheckLease(holder, ttl); err != nil && !b.is("any lease") {
 		return barrier.Lease{}, err
 	}
 	b.mu.Lock()
@@ -276,7 +369,7 @@ func (b *bent) Acquire(_ context.Context, holder string, ttl time.Duration) (bar
 	switch {
 	case free || b.is("a lease is renewed with a new token"):
 		b.pause("a lease is written without a condition")
-		if b.holder = holder; !b.is("tokens stay the same") {
+		if b.holder = holder; !b.is("tokens stay the same") && !(b.is("an expired lease keeps its token") && !b.until.IsZero()) {
 			b.token++
 		}
 	case b.holder != holder:
@@ -304,6 +397,9 @@ func (b *bent) Release(_ context.Context, l barrier.Lease) error {
 	if (l.Token != b.token || b.holder == "") && !b.is("anybody releases") {
 		return barrier.ErrLost
 	}
+	if b.is("a release has no effect") {
+		return nil
+	}
 	if b.holder = ""; b.is("a released lease is deleted") {
 		b.token = 0
 	}
@@ -314,11 +410,14 @@ func (b *bent) Put(_ context.Context, d barrier.Digest, artefact []byte) error {
 	if b.is("artefacts of any size") && len(artefact) > barrier.MaxArtefactBytes {
 		artefact = artefact[:barrier.MaxArtefactBytes]
 	}
-	if err := barrier.CheckArtefact(d, artefact); err != nil {
+	if err := barrier.CheckArtefact(d, artefact); err != nil && !b.is("any digest") {
 		return err
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if _, ok := b.artefacts[d]; ok && b.is("artefacts are put once") {
+		return barrier.ErrInvalid
+	}
 	if _, ok := b.artefacts[d]; ok && !b.is("artefacts are overwritten") {
 		return nil
 	}

@@ -27,10 +27,22 @@ type bent struct {
 	artefacts map[barrier.Digest][]byte
 	first     *barrier.Row // what "reads are cached" has read first
 	reads     int
+	watches   []watch
+}
+
+// watch is one that "a watch holds writers up" writes to.
+type watch struct {
+	ctx   context.Context
+	hints chan struct{}
 }
 
 func newBent(rule string) *bent {
+	var head barrier.Head
+	if rule == "a cohort begins with something" {
+		head.Revision = 1
+	}
 	return &bent{
+		head:      head,
 		rule:      rule,
 		regs:      map[barrier.MemberID]barrier.Registration{},
 		ballots:   map[barrier.MemberID]barrier.Ballot{},
@@ -115,12 +127,20 @@ func (b *bent) Look(_ context.Context, m barrier.MemberID) (barrier.View, error)
 	if s := b.seat(m); s != nil || b.is("everybody is in the epoch") {
 		v.InEpoch, v.Ballot = true, b.ballots[m]
 	}
+	if b.is("a look forgets the ballot") {
+		v.Ballot = barrier.Ballot{}
+	}
 	return v, nil
 }
 
 func (b *bent) Watch(ctx context.Context, _ barrier.Topic) <-chan struct{} {
 	c := make(chan struct{})
-	if !b.is("a watch never closes") {
+	if b.is("a watch holds writers up") {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.watches = append(b.watches, watch{ctx, c})
+	}
+	if !b.is("a watch never closes") && !b.is("a watch holds writers up") {
 		context.AfterFunc(ctx, func() { close(c) })
 	}
 	return c
@@ -133,6 +153,9 @@ func (b *bent) Join(_ context.Context, m barrier.MemberID, boot barrier.BootID, 
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	old := b.regs[m]
+	if b.is("a join again is a new process") && old.Boot == boot {
+		old.Boot, incarnation = "other", old.Incarnation
+	}
 	if b.is("a join of any incarnation") {
 		incarnation = old.Incarnation
 	}
@@ -144,6 +167,8 @@ func (b *bent) Join(_ context.Context, m barrier.MemberID, boot barrier.BootID, 
 	b.pause("a join is written without a condition")
 	switch b.rule {
 	case "a join leaves the head":
+	case "a join always changes the head":
+		b.head.Revision++
 	case "a join is written without a condition":
 		b.head.Revision += next.Revision - head.Revision
 	default:
@@ -159,7 +184,9 @@ func (b *bent) Join(_ context.Context, m barrier.MemberID, boot barrier.BootID, 
 	if b.is("a late joiner may vote") {
 		reg.Joined = 0
 	}
-	b.regs[m] = reg
+	if !b.is("a registration is not written") {
+		b.regs[m] = reg
+	}
 	return reg, nil
 }
 
@@ -173,12 +200,18 @@ func (b *bent) vote(m barrier.MemberID, transition func(h barrier.Head, seat *ba
 		seat = &barrier.Seat{Member: m, Registration: b.regs[m], Ballot: b.ballots[m]}
 	case seat != nil && b.is("a second vote overwrites") && b.ballots[m].ConvergedSince.IsZero():
 		seat.Ballot = barrier.Ballot{}
+	case seat != nil && b.is("a vote again is refused") && b.ballots[m].Boot != "":
+		return barrier.ErrVoted
+	case b.is("windows are always open"):
+		head = b.opened(head)
 	case seat != nil && b.is("evidence after a withdrawal"):
 		seat.Ballot.Withdrawn = ""
 	case seat != nil && b.is("broken evidence holds on") && !seat.Ballot.RenewedAt.IsZero():
 		seat.Ballot.RenewedAt = now
 	case seat != nil && b.is("renewed evidence begins anew"):
 		seat.Ballot.ConvergedSince = time.Time{}
+	case b.is("votes are for staging only") && head.Rollout != nil && head.Rollout.State == barrier.Proposed:
+		return barrier.ErrUnknown
 	case b.is("late votes count") && head.Rollout != nil:
 		ro := *head.Rollout
 		ro.Deadline = now.Add(time.Hour)
@@ -196,7 +229,7 @@ func (b *bent) vote(m barrier.MemberID, transition func(h barrier.Head, seat *ba
 		return err
 	}
 	b.pause("votes are written without a condition")
-	if b.is("a lost vote") && len(b.ballots)%5 == 4 {
+	if b.is("a lost vote") && len(b.ballots)%3 == 2 {
 		return nil
 	}
 	b.ballots[m] = ballot
@@ -215,8 +248,11 @@ func (b *bent) Ack(_ context.Context, r barrier.Ref, m barrier.MemberID, boot ba
 func (b *bent) Nack(_ context.Context, r barrier.Ref, m barrier.MemberID, boot barrier.BootID, reason string) error {
 	return b.vote(m, func(h barrier.Head, s *barrier.Seat, now time.Time) (barrier.Ballot, error) {
 		ballot, err := h.Nack(b.ref(r), s, b.boot(m, boot), reason, now)
-		if b.is("reasons are not cut") && ballot.Vote != "" {
+		switch {
+		case b.is("reasons are not cut") && ballot.Vote != "":
 			ballot.Reason = reason
+		case b.is("reasons are lost"):
+			ballot.Reason = ""
 		}
 		return ballot, err
 	})
@@ -224,8 +260,24 @@ func (b *bent) Nack(_ context.Context, r barrier.Ref, m barrier.MemberID, boot b
 
 func (b *bent) Converge(_ context.Context, r barrier.Ref, m barrier.MemberID, boot barrier.BootID, detail string) error {
 	return b.vote(m, func(h barrier.Head, s *barrier.Seat, now time.Time) (barrier.Ballot, error) {
-		return h.Converge(b.ref(r), s, b.boot(m, boot), detail, now)
+		ballot, err := h.Converge(b.ref(r), s, b.boot(m, boot), detail, now)
+		switch {
+		case err == nil && b.is("reasons are not cut"):
+			ballot.Detail = detail
+		case b.is("reasons are lost"):
+			ballot.Detail = ""
+		}
+		return ballot, err
 	})
+}
+
+// opened returns h with its rollout on trial.
+func (b *bent) opened(h barrier.Head) barrier.Head {
+	h, _ = with(h, func(ro *barrier.Rollout) {
+		ro.State, ro.Window = barrier.Committed, time.Hour
+		ro.ConfirmDeadline = b.now().Add(time.Hour)
+	})
+	return h
 }
 
 func (b *bent) Withdraw(_ context.Context, r barrier.Ref, m barrier.MemberID, boot barrier.BootID, reason string) error {
@@ -233,7 +285,17 @@ func (b *bent) Withdraw(_ context.Context, r barrier.Ref, m barrier.MemberID, bo
 		if s != nil && b.is("a second withdrawal overwrites") {
 			s.Ballot.Withdrawn = ""
 		}
-		next, ballot, err := h.Withdraw(r, s, boot, reason, now)
+		if s != nil && b.is("a withdrawal needs evidence") && s.Ballot.ConvergedSince.IsZero() {
+			return s.Ballot, nil
+		}
+		next, ballot, err := h.Withdraw(b.ref(r), s, b.boot(m, boot), reason, now)
+		switch {
+		case err != nil:
+		case b.is("reasons are not cut"):
+			ballot.Withdrawn = reason
+		case b.is("a withdrawal keeps the evidence"):
+			ballot.ConvergedSince, ballot.RenewedAt = s.Ballot.ConvergedSince, s.Ballot.RenewedAt
+		}
 		if err == nil && b.is("a withdrawal is written without a condition") {
 			b.pause(b.rule)
 		}

@@ -112,7 +112,7 @@ var joinClauses = []clause{
 		_, err := c.Store.Join(c.ctx, "stranger", "boot", 0)
 		c.ok(err)
 		c.unchanged(open)
-		if open.Previous.State != before.Rollout.State {
+		if open.Previous == nil || open.Previous.State != before.Rollout.State {
 			c.Errorf("previous = %+v, want %s", open.Previous, before.Rollout.State)
 		}
 	}},

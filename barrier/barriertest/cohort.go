@@ -32,8 +32,8 @@ type cohort struct {
 	ids     int       // of rollouts that were made
 }
 
-func newCohort(t testing.TB, fresh func(t testing.TB) Opener, m mode) *cohort {
-	ctx, cancel := context.WithTimeout(context.Background(), clauseTimeout)
+func newCohort(t testing.TB, fresh func(t testing.TB) Opener, m mode, timeout time.Duration) *cohort {
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	t.Cleanup(cancel)
 	c := &cohort{TB: t, ctx: ctx, mode: m, fresh: fresh, open: fresh(t), history: &history{}}
 	if m == wrapped {
@@ -57,7 +57,7 @@ func (c *cohort) process() Handles {
 }
 
 // another returns a cohort that has nothing to do with c.
-func (c *cohort) another() *cohort { return newCohort(c.TB, c.fresh, c.mode) }
+func (c *cohort) another() *cohort { return newCohort(c.TB, c.fresh, c.mode, clauseTimeout) }
 
 // ok ends the clause if err is not nil.
 func (c *cohort) ok(err error) {

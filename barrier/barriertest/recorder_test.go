@@ -29,11 +29,6 @@ func record(t *testing.T, f func(testing.TB)) []string {
 				r.cleanups[i]()
 			}
 		}()
-		defer func() {
-			if v := recover(); v != nil {
-				r.note(fmt.Sprint("panic: ", v))
-			}
-		}()
 		f(r)
 	}()
 	<-done

@@ -1,7 +1,9 @@
 package barriertest
 
 import (
+	"runtime/debug"
 	"testing"
+	"time"
 
 	"github.com/guardyn-edge/guardyn/barrier"
 )
@@ -62,12 +64,26 @@ func Run(t *testing.T, fresh func(t testing.TB) Opener) {
 							if cl.waits {
 								t.Parallel()
 							}
-							cl.run(newCohort(t, fresh, mode))
+							cl.on(t, fresh, mode, clauseTimeout)
 						})
 					}
 				})
 			}
 		})
+	}
+}
+
+// on runs the clause on a new cohort.
+func (cl clause) on(t testing.TB, fresh func(testing.TB) Opener, m mode, timeout time.Duration) {
+	c := newCohort(t, fresh, m, timeout)
+	defer func() {
+		if v := recover(); v != nil { // what it relied on is not in the row: the other clauses should run all the same
+			c.Errorf("the clause could not go on: %v\n%s", v, debug.Stack())
+		}
+	}()
+	cl.run(c)
+	if c.ctx.Err() != nil {
+		c.Errorf("the clause took more than %s", timeout)
 	}
 }
 
