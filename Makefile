@@ -5,7 +5,7 @@ GOFUMPT     := mvdan.cc/gofumpt@v0.12.0
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 
 # Packages whose tests also run under the race detector: those that share state between goroutines.
-RACE ?= ./control ./node ./edge/... ./api ./internal/host ./internal/durable ./barrier/dynamo
+RACE ?= ./control ./node ./edge/... ./api ./internal/host ./internal/durable ./barrier ./barrier/slotfile ./barrier/dynamo
 
 # Runs a command with one of each server for all tests in it.
 WITH_SERVERS := go run ./internal/testpg/with-postgres go run ./internal/testdynamo/with-dynamo
@@ -14,7 +14,7 @@ SOAK ?= 10m
 SIM  ?= 1000000
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test check fmt lint race vuln bench soak sim docs clean
+.PHONY: help build demo test check fmt lint covered race vuln bench soak sim docs clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -31,7 +31,7 @@ test: ## run every test, those on a private PostgreSQL and DynamoDB Local too
 	@hack/need.sh npm
 	$(WITH_SERVERS) go test -timeout 15m ./...
 
-check: fmt lint race vuln ## format, vet, staticcheck, race detector, known vulnerabilities
+check: fmt lint covered race vuln ## format, vet, staticcheck, race detector, known vulnerabilities
 
 fmt: bin/gofumpt
 	@bad=$$(bin/gofumpt -l . ); [ -z "$$bad" ] || { echo "not formatted (run bin/gofumpt -w):"; echo "$$bad"; exit 1; }
@@ -40,6 +40,10 @@ lint: bin/staticcheck
 	go vet ./...
 	go vet -tags failpoint ./internal/failpoint
 	bin/staticcheck ./...
+
+# Every statement of the rollout protocol is reached by a test.
+covered:
+	@hack/covered.sh
 
 race:
 	@hack/need.sh gcc
