@@ -50,7 +50,8 @@ const actionRecover = "config.recover"
 // Recover raises the epoch after the database was restored from an old backup (operator). Everything that is
 // signed from then on is newer than whatever nodes show of the epochs before; it lifts the refusal that
 // AheadNodeError tells of. Versions that a node showed are not given out again. Nodes follow with the next
-// apply, which publishes even when nothing else changed. ErrConflict when another recovery was faster.
+// apply, which publishes even when nothing else changed. ErrConflict when another recovery was faster,
+// *RolloutOpenError while a rollout is open.
 func (s *Service) Recover(ctx context.Context, p Principal, r RecoverRequest) (RecoverResult, error) {
 	if err := p.operates(); err != nil {
 		return RecoverResult{}, err
@@ -85,7 +86,7 @@ func (s *Service) recoverEpoch(ctx context.Context, p Principal, r RecoverReques
 	told := map[string]any{"before": platform.Epoch, "message": r.Message}
 	if a := platform.Ahead; a != nil {
 		res.Epoch = max(res.Epoch, a.Epoch+1)
-		b.Version = a.Version
+		b.Version, b.Generation = a.Version, a.Generation
 		told["node"], told["node_epoch"], told["node_generation"], told["node_version"] = a.Node, a.Epoch, a.Generation, a.Version
 	}
 	b.Epoch = res.Epoch

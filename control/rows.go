@@ -78,10 +78,11 @@ type Platform struct {
 
 // EpochBump is one recovery.
 type EpochBump struct {
-	SeenEpoch uint64
-	Epoch     uint64 // greater
-	Version   uint64 // versions up to here are never given out again
-	Audit     AuditEntry
+	SeenEpoch  uint64
+	Epoch      uint64 // greater
+	Version    uint64 // versions up to here are never given out again
+	Generation uint64 // rollouts have generations above it from now on
+	Audit      AuditEntry
 }
 
 // Replay is the first answer of a request that may be repeated.

@@ -28,7 +28,7 @@ func (e *MissingToolError) Error() string {
 // dumpPostgres runs pg_dump, which reads one state of the database.
 func dumpPostgres(ctx context.Context, rawURL, path string) error {
 	_, err := runPostgresTool(ctx, "pg_dump", rawURL,
-		"--format=custom", "--schema=edge", "--no-owner", "--no-privileges", "--file="+path)
+		"--format=custom", "--schema=edge", "--schema=barrier", "--no-owner", "--no-privileges", "--file="+path)
 	return err
 }
 
@@ -38,15 +38,15 @@ func restorePostgres(ctx context.Context, rawURL, backup string) error {
 	if err != nil {
 		return err
 	}
-	var schema bool
+	var edge, cohort bool // the schemas stand
 	var things int
-	err = db.reader.QueryRowContext(ctx, `SELECT to_regnamespace('edge') IS NOT NULL,
-		(SELECT count(*) FROM pg_class WHERE relnamespace = to_regnamespace('edge'))`).Scan(&schema, &things)
+	err = db.reader.QueryRowContext(ctx, `SELECT to_regnamespace('edge') IS NOT NULL, to_regnamespace('barrier') IS NOT NULL,
+		(SELECT count(*) FROM pg_class WHERE relnamespace IN (to_regnamespace('edge'), to_regnamespace('barrier')))`).Scan(&edge, &cohort, &things)
 	if err := errors.Join(err, db.Close()); err != nil {
 		return err
 	}
 	if things > 0 {
-		return fmt.Errorf("schema edge: %w", ErrNotEmpty)
+		return fmt.Errorf("schemas edge and barrier: %w", ErrNotEmpty)
 	}
 	contents, err := runPostgresTool(ctx, "pg_restore", "", "--list", backup)
 	if err != nil {
@@ -59,9 +59,9 @@ func restorePostgres(ctx context.Context, rawURL, backup string) error {
 		return fmt.Errorf("%s: %w", backup, err)
 	}
 	args := []string{"--single-transaction", "--exit-on-error", "--no-owner", "--no-privileges"}
-	if schema {
-		// The schema stands ready, perhaps because this role may not make one: all else is restored into it.
-		list, err := contentsWithoutSchema(contents)
+	if edge || cohort {
+		// A schema stands ready, perhaps because this role may not make one: all else is restored into it.
+		list, err := contentsWithout(contents, map[string]bool{" SCHEMA - edge ": edge, " SCHEMA - barrier ": cohort})
 		if err != nil {
 			return err
 		}
@@ -111,14 +111,18 @@ func checkPostgresArchive(ctx context.Context, backup string) error {
 	return nil
 }
 
-// contentsWithoutSchema writes the archive's contents, less the making of the schema, for pg_restore.
-func contentsWithoutSchema(contents []byte) (path string, err error) {
+// contentsWithout writes the archive's contents, less the making of the schemas that stand, for pg_restore.
+func contentsWithout(contents []byte, standing map[string]bool) (path string, err error) {
 	f, err := os.CreateTemp("", "gdn-restore-*")
 	if err != nil {
 		return "", err
 	}
 	for line := range bytes.Lines(contents) {
-		if !bytes.Contains(line, []byte(" SCHEMA - edge ")) {
+		made := false
+		for schema, stands := range standing {
+			made = made || stands && bytes.Contains(line, []byte(schema))
+		}
+		if !made {
 			if _, err := f.Write(line); err != nil {
 				return "", errors.Join(err, f.Close(), os.Remove(f.Name()))
 			}

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"database/sql"
 	"errors"
 	"strconv"
@@ -40,6 +41,10 @@ type dialect interface {
 	// hasVersionTable is the statement that says whether the version table exists.
 	hasVersionTable() string
 	schemaWanted() int64
+	// kind is what the database is called in URLs.
+	kind() string
+	// keepTimeout returns what undoes, in the transaction, what others do to the time that a statement may take.
+	keepTimeout(ctx context.Context, q querier) (restore func() error, err error)
 }
 
 type postgresDialect struct{}
@@ -83,6 +88,17 @@ func (postgresDialect) hasVersionTable() string {
 }
 
 func (d postgresDialect) schemaWanted() int64 { return latestMigration(d) }
+
+func (postgresDialect) kind() string { return "postgres" }
+
+func (postgresDialect) keepTimeout(ctx context.Context, q querier) (func() error, error) {
+	var was string
+	err := q.row(ctx, `SELECT current_setting('statement_timeout')`).Scan(&was)
+	return func() error {
+		_, err := q.exec(ctx, `SELECT set_config('statement_timeout', $1, true)`, was)
+		return err
+	}, err
+}
 
 type sqliteDialect struct{}
 
@@ -156,6 +172,12 @@ func (sqliteDialect) hasVersionTable() string {
 }
 
 func (d sqliteDialect) schemaWanted() int64 { return latestMigration(d) }
+
+func (sqliteDialect) kind() string { return "sqlite" }
+
+func (sqliteDialect) keepTimeout(context.Context, querier) (func() error, error) {
+	return func() error { return nil }, nil
+}
 
 // timeArg is t as an argument; the zero time is NULL.
 func timeArg(t time.Time) any {

@@ -39,7 +39,10 @@ func (db *DB) SnapshotByVersion(ctx context.Context, version uint64) (control.Sn
 func (db *DB) Activated(ctx context.Context, epoch, generation uint64) (version uint64, contentHash string, err error) {
 	err = db.single().row(ctx, `
 		SELECT s.version, s.content_hash FROM edge.activation a JOIN edge.snapshot s ON s.version = a.version
-		WHERE a.epoch = $1 AND a.generation = $2`, int64(epoch), int64(generation)).Scan(&version, &contentHash)
+		WHERE a.epoch = $1 AND a.generation = $2
+		UNION
+		SELECT version, content_hash FROM edge.rollout WHERE epoch = $1 AND generation = $2 AND provisional IS NOT NULL`,
+		int64(epoch), int64(generation)).Scan(&version, &contentHash)
 	if err != nil {
 		return 0, "", fmt.Errorf("activation %d of epoch %d: %w", generation, epoch, missing(err))
 	}

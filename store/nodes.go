@@ -20,6 +20,11 @@ import (
 func (db *DB) CreateNode(ctx context.Context, n control.Node, t control.Token, a control.AuditEntry) error {
 	t.NodeID, t.UserID, t.Workspace = n.ID, "", ""
 	err := db.write(ctx, func(q querier) error {
+		if n.Cohort {
+			if _, err := q.changeRoster(ctx, n.ID, true); err != nil {
+				return err
+			}
+		}
 		_, err := q.exec(ctx, `INSERT INTO edge.node (id, name, address, created_at) VALUES ($1, $2, $3, $4)`,
 			n.ID, n.Name, n.Address, timeArg(n.CreatedAt))
 		if err != nil {
@@ -81,6 +86,11 @@ func (db *DB) ListNodes(ctx context.Context) ([]control.Node, error) {
 // DeleteNode implements control.DirectoryStore.
 func (db *DB) DeleteNode(ctx context.Context, id string, a control.AuditEntry) error {
 	err := db.write(ctx, func(q querier) error {
+		if q.cohort != nil {
+			if _, err := q.changeRoster(ctx, id, false); err != nil {
+				return err
+			}
+		}
 		n, err := q.exec(ctx, `DELETE FROM edge.node WHERE id = $1`, id)
 		if err != nil {
 			return err

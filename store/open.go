@@ -34,7 +34,8 @@ type DB struct {
 	writer  *sql.DB // on SQLite a single connection whose transactions begin IMMEDIATE
 	reader  *sql.DB // on Postgres the same as writer
 	hints   hints
-	listen  *pgx.ConnConfig // how Changes connects to Postgres; nil on SQLite
+	listen  *pgx.ConnConfig        // how Changes connects to Postgres; nil on SQLite
+	cohort  func(*sql.Tx) CohortTx // see JoinCohort; nil: there is none
 }
 
 var _ control.Store = (*DB)(nil)

@@ -36,7 +36,8 @@ func (db *DB) Platform(ctx context.Context) (control.Platform, error) {
 // Revisions implements control.PublishStore.
 func (db *DB) Revisions(ctx context.Context) (control.Revisions, error) {
 	var r control.Revisions
-	err := db.single().row(ctx, `SELECT epoch, generation, directory FROM edge.platform`).Scan(&r.Epoch, &r.Generation, &r.Directory)
+	err := db.single().row(ctx, `SELECT epoch, generation, directory, rollouts FROM edge.platform`).
+		Scan(&r.Epoch, &r.Generation, &r.Directory, &r.Rollouts)
 	if err != nil {
 		return r, fmt.Errorf("read revisions: %w", err)
 	}
@@ -74,56 +75,11 @@ func (db *DB) Publish(ctx context.Context, p control.Publication) error {
 		if err := failpoint.Hit(failpoint.PublishBegin); err != nil {
 			return err
 		}
-		// First of all, because it is the lock that every publisher waits for.
-		n, err := q.exec(ctx, `UPDATE edge.platform SET generation = $1 WHERE id = $2 AND epoch = $3 AND generation = $4`,
-			int64(act.Generation), act.Platform, int64(act.Epoch), int64(p.SeenGeneration))
-		if err != nil {
+		// First of all, because they are the locks that every publisher waits for.
+		if err := q.advance(ctx, p); err != nil {
 			return err
 		}
-		if n == 0 {
-			return q.publishConflict(ctx, p)
-		}
-		q.touch()
-		if err := failpoint.Hit(failpoint.PublishGeneration); err != nil {
-			return err
-		}
-		// A statement of its own: whoever recorded it while the lock was waited for is seen.
-		if err := q.nobodyAhead(ctx); err != nil {
-			return err
-		}
-		if p.Insert != nil {
-			if err := q.insertSnapshot(ctx, p.Insert); err != nil {
-				return err
-			}
-			if err := failpoint.Hit(failpoint.PublishInserted); err != nil {
-				return err
-			}
-		}
-		if p.Reseal != nil {
-			if err := q.reseal(ctx, p.Reseal); err != nil {
-				return err
-			}
-			if err := failpoint.Hit(failpoint.PublishResealed); err != nil {
-				return err
-			}
-		}
-		if p.Replay != nil {
-			if err := q.insertReplay(ctx, *p.Replay); err != nil {
-				return err
-			}
-			if err := failpoint.Hit(failpoint.PublishReplay); err != nil {
-				return err
-			}
-		}
-		if err := q.moveLive(ctx, p); err != nil {
-			return err
-		}
-		for _, a := range append([]control.AuditEntry{p.Audit}, p.Also...) {
-			if err := q.appendAudit(ctx, a); err != nil {
-				return err
-			}
-		}
-		return failpoint.Hit(failpoint.PublishAudited)
+		return q.publish(ctx, p)
 	})
 	if err == nil {
 		err = failpoint.Hit(failpoint.PublishCommitted)
@@ -132,6 +88,60 @@ func (db *DB) Publish(ctx context.Context, p control.Publication) error {
 		return fmt.Errorf("publish version %d as generation %d: %w", act.Version, act.Generation, err)
 	}
 	return nil
+}
+
+// publish moves the live pointer and all that goes with it.
+func (q querier) publish(ctx context.Context, p control.Publication) error {
+	act := p.Activation
+	n, err := q.exec(ctx, `UPDATE edge.platform SET generation = $1 WHERE id = $2 AND epoch = $3 AND generation = $4`,
+		int64(act.Generation), act.Platform, int64(act.Epoch), int64(p.SeenGeneration))
+	if err != nil {
+		return err
+	}
+	if n == 0 {
+		return q.publishConflict(ctx, p)
+	}
+	q.touch()
+	if err := failpoint.Hit(failpoint.PublishGeneration); err != nil {
+		return err
+	}
+	// A statement of its own: whoever recorded it while the lock was waited for is seen.
+	if err := q.nobodyAhead(ctx); err != nil {
+		return err
+	}
+	if p.Insert != nil {
+		if err := q.insertSnapshot(ctx, p.Insert); err != nil {
+			return err
+		}
+		if err := failpoint.Hit(failpoint.PublishInserted); err != nil {
+			return err
+		}
+	}
+	if p.Reseal != nil {
+		if err := q.reseal(ctx, p.Reseal); err != nil {
+			return err
+		}
+		if err := failpoint.Hit(failpoint.PublishResealed); err != nil {
+			return err
+		}
+	}
+	if p.Replay != nil {
+		if err := q.insertReplay(ctx, *p.Replay); err != nil {
+			return err
+		}
+		if err := failpoint.Hit(failpoint.PublishReplay); err != nil {
+			return err
+		}
+	}
+	if err := q.moveLive(ctx, p); err != nil {
+		return err
+	}
+	for _, a := range append([]control.AuditEntry{p.Audit}, p.Also...) {
+		if err := q.appendAudit(ctx, a); err != nil {
+			return err
+		}
+	}
+	return failpoint.Hit(failpoint.PublishAudited)
 }
 
 // moveLive makes the version of p's activation the one live row and writes the activation down.

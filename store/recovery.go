@@ -66,6 +66,9 @@ func (db *DB) BumpEpoch(ctx context.Context, b control.EpochBump) error {
 		return fmt.Errorf("bump epoch: %d does not follow %d", b.Epoch, b.SeenEpoch)
 	}
 	err := db.write(ctx, func(q querier) error {
+		if err := q.raise(ctx, b.Generation); err != nil {
+			return err
+		}
 		n, err := q.exec(ctx, `UPDATE edge.platform SET epoch = $1 WHERE epoch = $2`, int64(b.Epoch), int64(b.SeenEpoch))
 		if err == nil && n == 0 {
 			err = fmt.Errorf("%w: the epoch is not %d", control.ErrConflict, b.SeenEpoch)

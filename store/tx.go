@@ -25,7 +25,8 @@ const chunkRows = 500
 // querier runs statements inside a transaction, or each by itself.
 type querier struct {
 	dialect dialect
-	touched *bool // set when Revisions change; nil outside of a writing transaction
+	touched *bool           // set when Revisions change; nil outside of a writing transaction
+	cohort  func() CohortTx // the cohort's part in the transaction; nil: it has none
 	conn    interface {
 		ExecContext(context.Context, string, ...any) (sql.Result, error)
 		QueryContext(context.Context, string, ...any) (*sql.Rows, error)
@@ -136,6 +137,9 @@ func (db *DB) writeOnce(ctx context.Context, f func(querier) error, entries []co
 		return err
 	}
 	q := querier{dialect: db.dialect, touched: new(bool), conn: tx}
+	if db.cohort != nil {
+		q.cohort = func() CohortTx { return db.cohort(tx) }
+	}
 	err = f(q)
 	for i := 0; err == nil && i < len(entries); i++ {
 		err = q.appendAudit(ctx, entries[i])

@@ -11,6 +11,7 @@ const (
 	VersionCommitted              // a version that is never used
 
 	PublishBegin      // nothing
+	PublishAdvanced   // nothing; the cohort's committed pointer has moved in the transaction
 	PublishGeneration // nothing; the generation has moved in the transaction
 	PublishInserted   // nothing; the new snapshot stands in the transaction
 	PublishResealed   // nothing; the target has another seal in the transaction
@@ -29,6 +30,19 @@ const (
 	RecoverVersion   // nothing but versions that are never used (PostgreSQL: a sequence does not go back)
 	RecoverAudited   // the same; all is written, and not committed
 	RecoverCommitted // everything; nobody was answered
+
+	RolloutProposed  // nothing; the cohort has the proposal in the transaction
+	RolloutInserted  // nothing; the candidate stands in the transaction
+	RolloutKept      // nothing; what it carries is written in the transaction
+	RolloutAudited   // nothing; all is written, and not committed
+	RolloutCommitted // everything; nobody was answered
+
+	DecideBegin       // nothing; the cohort's head has moved in the transaction
+	DecideProvisional // nothing; the trial's activation is written in the transaction
+	DecidePublished   // nothing; the live pointer has moved in the transaction
+	DecideAudited     // nothing; all is written, and not committed
+
+	RosterChanged // nothing; the roster has changed in the transaction
 
 	TokenInsert // nothing; the node is written in the transaction, its token is not
 
@@ -62,6 +76,7 @@ var names = [...]string{
 	VersionCommitted: "store.version.committed",
 
 	PublishBegin:      "store.publish.begin",
+	PublishAdvanced:   "store.publish.advanced",
 	PublishGeneration: "store.publish.generation",
 	PublishInserted:   "store.publish.inserted",
 	PublishResealed:   "store.publish.resealed",
@@ -80,6 +95,19 @@ var names = [...]string{
 	RecoverVersion:   "store.recover.version",
 	RecoverAudited:   "store.recover.audited",
 	RecoverCommitted: "store.recover.committed",
+
+	RolloutProposed:  "store.rollout.proposed",
+	RolloutInserted:  "store.rollout.inserted",
+	RolloutKept:      "store.rollout.kept",
+	RolloutAudited:   "store.rollout.audited",
+	RolloutCommitted: "store.rollout.committed",
+
+	DecideBegin:       "store.decide.begin",
+	DecideProvisional: "store.decide.provisional",
+	DecidePublished:   "store.decide.published",
+	DecideAudited:     "store.decide.audited",
+
+	RosterChanged: "store.roster.changed",
 
 	TokenInsert: "store.token.insert",
 
@@ -114,4 +142,12 @@ func All() []Point {
 		all[i] = Point(i)
 	}
 	return all
+}
+
+// OfRollouts are the points that only a store which was joined to a cohort comes to.
+func OfRollouts() []Point {
+	return []Point{
+		PublishAdvanced, RolloutProposed, RolloutInserted, RolloutKept, RolloutAudited, RolloutCommitted,
+		DecideBegin, DecideProvisional, DecidePublished, DecideAudited, RosterChanged,
+	}
 }
