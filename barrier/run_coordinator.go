@@ -173,8 +173,10 @@ func (c *Coordinator) do(ctx context.Context, d Decision, row Row) error {
 	)
 	switch d.Verb {
 	case StepDown:
+		// After a store was restored the claim can be above the lease that this process holds. Given back, the lease comes with a
+		// higher token; held on to, it would keep everybody from deciding.
 		c.o.Logger.InfoContext(ctx, "steps down", "reason", d.Reason)
-		c.lease = nil
+		c.release(ctx)
 		return nil
 	case Claim:
 		err = c.o.Store.Claim(call, t)
