@@ -12,6 +12,9 @@ func (c *checker) swapped(p *member, from, to barrier.Pointer) {
 	if to.Generation < d.confirmed {
 		c.broken(I9, "%s runs %v after generation %d", p.name, to, d.confirmed)
 	}
+	if p.unsure && c.restores > 0 {
+		return // its disk has a confirm that the store has lost, and that the process never took for saved
+	}
 	if to.Generation < d.highest && to != d.memory.Confirmed {
 		c.broken(I9, "%s runs %v after generation %d, and does not go back to it", p.name, to, d.highest)
 	}

@@ -107,7 +107,8 @@ func (c *coordinator) look() {
 		case barrier.StepDown:
 			c.w.cov.add(SteppedDown)
 			c.held = false
-			c.rest(c.w.cfg.poll)
+			s, holder, t := c.w.store, c.holder, c.token
+			call(c.process, "release", func() (struct{}, error) { return struct{}{}, s.release(holder, t) }, func(struct{}, error) { c.rest(c.w.cfg.poll) })
 		default:
 			c.w.event("verdict")
 			c.think(func() { c.do(d, row) })

@@ -62,6 +62,7 @@ type member struct {
 	committed barrier.Pointer // the truth, as of the last answer
 	newest    uint64          // the newest generation that it has seen
 	told      bool            // how the trial that it runs ended
+	unsure    bool            // a save failed, and may be there all the same
 	acts      int
 }
 
@@ -280,6 +281,7 @@ func (p *member) remember(a barrier.Action) {
 		// The rename was done, and what makes it durable said that it failed: either may be there.
 		if p.w.opt.Ablation == 0 && p.w.chance(0.3) {
 			p.disk.memory = a.Memory
+			p.unsure = true
 		}
 		p.did(a, barrier.Result{Err: errDisk})
 		return
@@ -296,6 +298,7 @@ func (p *member) remember(a barrier.Action) {
 			p.disk.memory = m
 		}
 		p.disk.forget("")
+		p.unsure = false
 		p.w.check.saved(p, m)
 		p.after(p.w.between(1*time.Millisecond, 10*time.Millisecond), func() {
 			p.tally(a.Memory)
