@@ -74,6 +74,13 @@ func (n *NodeClient) Poll(ctx context.Context, p nodeproto.Poll) (nodeproto.Answ
 	if p.Wait > 0 {
 		q.Set("wait", strconv.FormatInt(int64(p.Wait/time.Second), 10))
 	}
+	// A control plane from before rollouts refuses parameters that it does not know; it has nobody say them.
+	if p.Held != "" {
+		q.Set("held", p.Held)
+	}
+	if p.Trial != "" {
+		q.Set("trial", p.Trial)
+	}
 	// Payloads are compressed and signed as they travel: nothing on the way may recode them.
 	h := http.Header{"Accept-Encoding": {"identity"}}
 	if len(p.TrustedKeys) > 0 {
@@ -99,11 +106,11 @@ func (n *NodeClient) Poll(ctx context.Context, p nodeproto.Poll) (nodeproto.Answ
 		return nodeproto.Answer{}, ahead(causeOf(ctx, err))
 	}
 	defer resp.Body.Close()
-	return n.read(ctx, cancel, resp, p.Rejected)
+	return n.read(ctx, cancel, resp, p)
 }
 
 // read takes a 204 or 200 apart.
-func (n *NodeClient) read(ctx context.Context, cancel context.CancelCauseFunc, resp *http.Response, rejected string) (nodeproto.Answer, error) {
+func (n *NodeClient) read(ctx context.Context, cancel context.CancelCauseFunc, resp *http.Response, p nodeproto.Poll) (nodeproto.Answer, error) {
 	freshness, err := oneHeader(resp.Header, seal.HeaderFreshness)
 	if err != nil {
 		return nodeproto.Answer{}, err
@@ -131,25 +138,38 @@ func (n *NodeClient) read(ctx context.Context, cancel context.CancelCauseFunc, r
 		return ans, err
 	}
 	ans.Version = a.Version
-	if rejected != "" && nodeproto.Fingerprint(&a) == rejected {
+	if p.Rejected != "" && nodeproto.Fingerprint(&a) == p.Rejected {
 		ans.Skipped = true
 		return ans, nil // closing the body unread gives the connection up
 	}
+	ans.Artefact = &a
+	// No artefact is empty, so this says that the node has it. Whether that is so the activation tells.
+	if ans.Held = p.Held != "" && resp.ContentLength == 0; ans.Held {
+		return ans, nil
+	}
+	if a.Payload, err = n.payload(ctx, cancel, resp); err != nil {
+		ans.Artefact = nil
+		return ans, err
+	}
+	return ans, nil
+}
+
+// payload reads the body of resp, which must keep up a pace.
+func (n *NodeClient) payload(ctx context.Context, cancel context.CancelCauseFunc, resp *http.Response) ([]byte, error) {
 	if resp.ContentLength > n.maxPayload {
-		return ans, n.tooLarge()
+		return nil, n.tooLarge()
 	}
 	body := paced{r: resp.Body}
 	stop := body.watch(func() { cancel(ErrTooSlow) })
 	defer stop()
-	a.Payload, err = io.ReadAll(io.LimitReader(&body, n.maxPayload+1))
+	payload, err := io.ReadAll(io.LimitReader(&body, n.maxPayload+1))
 	if err != nil {
-		return ans, fmt.Errorf("payload from the control plane at %s: %w", n.c.base, causeOf(ctx, err))
+		return nil, fmt.Errorf("payload from the control plane at %s: %w", n.c.base, causeOf(ctx, err))
 	}
-	if int64(len(a.Payload)) > n.maxPayload {
-		return ans, n.tooLarge()
+	if int64(len(payload)) > n.maxPayload {
+		return nil, n.tooLarge()
 	}
-	ans.Artefact = &a
-	return ans, nil
+	return payload, nil
 }
 
 func (n *NodeClient) tooLarge() error {

@@ -49,8 +49,8 @@ func crashingNode(dir string, at int, duringLoad bool) int {
 	d.AfterStep(func(string, durable.Step) error { next(); return nil })
 	s, h := testSigner(1), &host{onSwap: next}
 	if duringLoad {
-		h.prepare = func(v *seal.Verified) error {
-			if v.Activation().Version == 2 {
+		h.prepare = func(c *seal.Candidate) error {
+			if c.Snapshot().Meta().Version == 2 {
 				die()
 			}
 			return nil

@@ -18,8 +18,8 @@ const (
 	codeFreshnessMissing = "freshness_missing"
 )
 
-// freshness keeps what a node knows of how current its control plane's answers are. It belongs to the
-// agent's goroutine.
+// freshness keeps what a node knows of how current its control plane's answers are. The agent's lock
+// guards it.
 type freshness struct {
 	since time.Time // of the last proof, or of the agent's start
 	heard bool      // a proof since the start
@@ -42,7 +42,7 @@ func (f *freshness) nonce(a *Agent) string {
 }
 
 // hear takes the statement of an answer. offered tells whether the answer brought an artefact: without one
-// the statement must name what is served.
+// the statement must name what is served, or on trial what the node would go back to.
 func (f *freshness) hear(a *Agent, nonce, header string, offered bool) {
 	if nonce == "" || header == "" {
 		return
@@ -52,8 +52,9 @@ func (f *freshness) hear(a *Agent, nonce, header string, offered bool) {
 		a.log.Warn("freshness statement refused", "error", err)
 		return
 	}
-	if a.served != nil {
-		act := a.served.Activation()
+	if a.home != nil {
+		// What is served on trial is live for nobody else yet: the statement names what it may replace.
+		act := a.home.Activation()
 		newer := st.Epoch > act.Epoch || st.Epoch == act.Epoch && st.Generation > act.Generation
 		same := st.Epoch == act.Epoch && st.Generation == act.Generation && st.ContentHash == act.ContentHash
 		if !same && (!newer || !offered) {

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/guardyn-edge/guardyn/barrier"
 	"github.com/guardyn-edge/guardyn/internal/durable"
 	"github.com/guardyn-edge/guardyn/internal/nodeproto"
 	"github.com/guardyn-edge/guardyn/seal"
@@ -38,24 +39,33 @@ type Config struct {
 }
 
 // Agent is one node's agent. Its methods are safe for concurrent use, except that Boot comes before Run
-// and Run is called once.
+// and RunRollouts, each of which is called once.
 type Agent struct {
 	cfg  Config
 	log  *slog.Logger
 	boot string
 
-	// Owned by the goroutine in Boot or Run.
-	state    state
-	served   *seal.Verified
-	proof    seal.SignedActivation // of served, as it came
-	rejected string                // Fingerprint of the offer that was refused last
-	pending  *nodeproto.Ack
-	fresh    freshness
+	// work guards what is below, and that one installation goes on at a time. It is not held while the control
+	// plane is asked.
+	work  sync.Mutex
+	state state
+	// served is what the host serves. home is what it goes back to from a trial: the same but on trial, and what a
+	// boot serves.
+	served, home *installed
+	held         *held  // the candidate of a rollout, compiled
+	rejected     string // Fingerprint of the offer that was refused last
+	distrust     bool   // an offer without its payload was refused: the next is to come with it
+	pending      *nodeproto.Ack
+	fresh        freshness
 	// toldStale: the last acknowledgement that was delivered said that nothing is fresh.
 	toldStale bool
+	interrupt context.CancelCauseFunc // of the poll that waits
+	wake      chan struct{}           // ends the pause between polls; one value
+	news      chan struct{}           // something else was installed; one value
 
 	mu     sync.Mutex
 	status Status
+	member *barrier.Member // while the node takes part in rollouts
 }
 
 // Status is what an agent says of itself.
@@ -70,6 +80,11 @@ type Status struct {
 	// Ahead: the control plane says that it never issued what this node serves.
 	Ahead     bool
 	LastError *nodeproto.AckError
+	// Trial is the id of the rollout on whose trial the served generation is; empty: it is confirmed.
+	Trial string
+	// Cohort: the node takes part in rollouts, and Rollout is what it knows of them.
+	Cohort  bool
+	Rollout barrier.Status
 }
 
 // New reads the state directory. State that cannot be read is rebuilt from the slots, each of which proves
@@ -103,7 +118,9 @@ func New(cfg Config) (*Agent, error) {
 	if _, err := rand.Read(id[:]); err != nil {
 		return nil, fmt.Errorf("node: %w", err)
 	}
-	a := &Agent{cfg: cfg, log: cfg.Logger, state: st, boot: hex.EncodeToString(id[:])}
+	a := &Agent{
+		cfg: cfg, log: cfg.Logger, state: st, boot: hex.EncodeToString(id[:]), wake: make(chan struct{}, 1), news: make(chan struct{}, 1),
+	}
 	a.fresh.since = cfg.Now()
 	return a, nil
 }
@@ -112,7 +129,11 @@ func New(cfg Config) (*Agent, error) {
 func (a *Agent) Status() Status {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.status
+	s := a.status
+	if a.member != nil {
+		s.Cohort, s.Rollout = true, a.member.Status()
+	}
+	return s
 }
 
 func (a *Agent) update(f func(*Status)) {
@@ -122,9 +143,11 @@ func (a *Agent) update(f func(*Status)) {
 }
 
 // Boot serves what the disk holds, verified anew, without a control plane: the current slot or, when that
-// one is damaged or has crashed this node twice at load, the one before it. It reports whether
+// one is damaged or has crashed this node twice at load, the one before it. What was on trial is not booted. It reports whether
 // anything is served. An error means that the state directory cannot be written.
 func (a *Agent) Boot(ctx context.Context) (bool, error) {
+	a.work.Lock()
+	defer a.work.Unlock()
 	var failed *nodeproto.AckError
 	for _, name := range []string{a.state.Current, a.state.Previous} {
 		if name == "" {
@@ -163,28 +186,46 @@ func (a *Agent) bootSlot(ctx context.Context, name string) error {
 	if err != nil {
 		return fmt.Errorf("slot %s: %w", name, err)
 	}
-	prepared, err := a.prepare(ctx, v)
+	act := v.Activation()
+	if act.Kind == seal.KindProvisional {
+		return fmt.Errorf("slot %s: its activation is provisional, and no node boots from one", name)
+	}
+	prepared, err := a.prepare(ctx, v.Candidate(), act.Epoch, act.Generation)
 	if err != nil {
 		return fmt.Errorf("slot %s: %w", name, err)
 	}
-	if err := a.save(a.state.loaded(v.Activation().PayloadBLAKE3)); err != nil {
+	if err := a.save(a.state.loaded(act.PayloadBLAKE3)); err != nil {
 		return err
 	}
-	a.swap(v, art.Activation, prepared)
+	a.swap(newInstalled(v, art.Activation, art.Sealed), prepared)
 	return nil
 }
 
-// swap makes v what is served; signed is its activation.
-func (a *Agent) swap(v *seal.Verified, signed seal.SignedActivation, p Prepared) {
-	p.Swap()
-	a.served, a.proof = v, signed
-	act := v.Activation()
+// swap makes i what is served; p is nil when the host serves it already, under another kind of activation.
+func (a *Agent) swap(i *installed, p Prepared) {
+	if p != nil {
+		p.Swap()
+	}
+	a.served = i
+	if !i.provisional() {
+		a.home = i
+	}
+	act := i.Activation()
 	a.update(func(s *Status) {
 		s.Version, s.Generation, s.Epoch, s.ContentHash = act.Version, act.Generation, act.Epoch, act.ContentHash
-		s.LastError = nil
+		s.LastError, s.Trial = nil, a.trialID()
 	})
-	a.log.Info("serving", "version", act.Version, "generation", act.Generation, "content_hash", act.ContentHash,
-		"zones", v.Snapshot().Len())
+	a.log.Info("serving", "version", act.Version, "generation", act.Generation, "kind", act.Kind, "content_hash", act.ContentHash,
+		"zones", i.Snapshot().Len())
+	signal(a.news)
+}
+
+// signal puts a value into c, unless one is there.
+func signal(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
 }
 
 // diskError is a failure of the state directory, not of the artefact.

@@ -112,8 +112,8 @@ func TestRefusals(t *testing.T) {
 func TestRefusedOfferIsNotFetchedAgain(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		s, h := testSigner(1), &host{}
-		h.prepare = func(v *seal.Verified) error {
-			if v.Activation().Version == 2 {
+		h.prepare = func(c *seal.Candidate) error {
+			if c.Snapshot().Meta().Version == 2 {
 				return errors.New("zone example.test: no")
 			}
 			return nil
@@ -185,8 +185,8 @@ func TestAnImmediate204IsPaced(t *testing.T) {
 func TestPanicInCompileIsARefusal(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		s, h := testSigner(1), &host{}
-		h.prepare = func(v *seal.Verified) error {
-			if v.Activation().Version == 2 {
+		h.prepare = func(c *seal.Candidate) error {
+			if c.Snapshot().Meta().Version == 2 {
 				panic("index out of range")
 			}
 			return nil

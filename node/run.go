@@ -2,15 +2,11 @@ package node
 
 import (
 	"context"
-	"encoding/hex"
 	"errors"
 	"time"
 
-	"github.com/zeebo/blake3"
-
 	"github.com/guardyn-edge/guardyn/internal/nodeproto"
 	"github.com/guardyn-edge/guardyn/seal"
-	"github.com/guardyn-edge/guardyn/snapshot"
 )
 
 // outcome is how one poll ended.
@@ -22,7 +18,11 @@ const (
 	outcomeSkipped                  // the offer is one that was refused before
 	outcomeRejected                 // refused
 	outcomeFailed                   // no answer, or a disk that cannot be written
+	outcomeNudged                   // given up, since there is something else to ask or to say
 )
+
+// errNudged ends a poll that waits.
+var errNudged = errors.New("there is something else to ask")
 
 // Run polls until ctx ends and returns nil then. A failed poll is never fatal.
 func (a *Agent) Run(ctx context.Context) error {
@@ -42,12 +42,9 @@ func (a *Agent) Run(ctx context.Context) error {
 		case outcomeRejected, outcomeFailed:
 			failures++
 			pause = a.backoff(failures)
+		case outcomeNudged:
 		}
-		stale := a.fresh.stale(a.cfg.Now())
-		a.update(func(s *Status) { s.Failures, s.Stale = failures, stale })
-		if stale != a.toldStale {
-			a.reportAgain()
-		}
+		a.tellStale(failures)
 		a.sendAck(ctx) // now, not after the pause
 		if pause == 0 {
 			continue
@@ -55,11 +52,32 @@ func (a *Agent) Run(ctx context.Context) error {
 		timer := time.NewTimer(pause)
 		select {
 		case <-ctx.Done():
+		case <-a.wake:
 		case <-timer.C:
 		}
 		timer.Stop()
 	}
 	return nil
+}
+
+// tellStale has an acknowledgement say when freshness has ended, or come back.
+func (a *Agent) tellStale(failures int) {
+	a.work.Lock()
+	defer a.work.Unlock()
+	stale := a.fresh.stale(a.cfg.Now())
+	a.update(func(s *Status) { s.Failures, s.Stale = failures, stale })
+	if stale != a.toldStale {
+		a.reportAgain()
+	}
+}
+
+// nudge has the agent report and poll now: what it would say has changed, or something is there for it. The caller
+// holds the lock.
+func (a *Agent) nudge() {
+	signal(a.wake)
+	if a.interrupt != nil {
+		a.interrupt(errNudged)
+	}
 }
 
 // backoff doubles from the interval to a minute and takes off up to half at random, so that a fleet does
@@ -76,20 +94,50 @@ func (a *Agent) backoff(failures int) time.Duration {
 	return d - time.Duration(a.cfg.Jitter()*float64(d)/2)
 }
 
-func (a *Agent) poll(ctx context.Context) outcome {
-	ask := nodeproto.Poll{TrustedKeys: a.cfg.Keys.IDs(), Rejected: a.rejected}
+// question is the next poll, and the context to ask it under.
+func (a *Agent) question(ctx context.Context) (nodeproto.Poll, context.Context) {
+	a.work.Lock()
+	defer a.work.Unlock()
+	ask := nodeproto.Poll{TrustedKeys: a.cfg.Keys.IDs(), Rejected: a.rejected, Held: a.heldPayload(), Trial: a.trialID()}
 	if a.served != nil {
 		act := a.served.Activation()
 		ask.Have, ask.Generation, ask.Epoch = act.Version, act.Generation, act.Epoch
 	}
 	ask.Nonce = a.fresh.nonce(a)
-	// Nothing may wait while there is something to report.
-	if a.pending == nil {
-		ask.Wait = a.cfg.Wait
+	select {
+	case <-a.wake: // asking is what it is for
+	default:
 	}
-	answer, err := a.cfg.Source.Poll(ctx, ask)
+	// Nothing may wait while there is something to report.
+	if a.pending != nil || a.cfg.Wait == 0 {
+		return ask, ctx
+	}
+	ask.Wait = a.cfg.Wait
+	ctx, a.interrupt = context.WithCancelCause(ctx)
+	return ask, ctx
+}
+
+// answered ends the poll under asked and reports whether it was given up.
+func (a *Agent) answered(asked context.Context) bool {
+	nudged := errors.Is(context.Cause(asked), errNudged)
+	if a.interrupt != nil {
+		a.interrupt(nil)
+		a.interrupt = nil
+	}
+	return nudged
+}
+
+func (a *Agent) poll(ctx context.Context) outcome {
+	ask, asked := a.question(ctx)
+	answer, err := a.cfg.Source.Poll(asked, ask)
+	a.work.Lock()
+	defer a.work.Unlock()
+	nudged := a.answered(asked)
 	if ctx.Err() != nil {
 		return outcomeFailed
+	}
+	if err != nil && nudged {
+		return outcomeNudged
 	}
 	ahead := errors.Is(err, nodeproto.ErrAhead)
 	a.update(func(s *Status) { s.Ahead = ahead })
@@ -115,7 +163,12 @@ func (a *Agent) poll(ctx context.Context) outcome {
 	if answer.Artefact == nil {
 		return outcomeCurrent
 	}
-	err = a.install(ctx, answer.Artefact)
+	return a.take(ctx, offer{art: answer.Artefact, held: answer.Held})
+}
+
+// take installs what every node is offered, or says why not.
+func (a *Agent) take(ctx context.Context, o offer) outcome {
+	err := a.install(ctx, o)
 	switch {
 	case err == nil:
 		a.rejected = ""
@@ -126,30 +179,15 @@ func (a *Agent) poll(ctx context.Context) outcome {
 	case ctx.Err() != nil:
 		return outcomeFailed
 	}
-	why := refusal(err, answer.Artefact.Version)
+	why := refusal(err, o.art.Version)
 	a.log.Error("configuration refused; serving goes on", "code", why.Code, "error", why.Message, "version", why.Version)
 	a.report(why)
 	var disk *diskError
 	if errors.As(err, &disk) {
 		return outcomeFailed
 	}
-	a.reject(answer.Artefact, why.Code)
+	a.reject(o, err)
 	return outcomeRejected
-}
-
-// reject remembers an offer so that its payload is not fetched again, unless it may be what is live: nothing was
-// wrong with it but that its proof was missing, or a genuine activation came with other bytes than it promises, which
-// were damaged on the way.
-func (a *Agent) reject(art *seal.Artefact, code string) {
-	if code == codeFreshnessMissing {
-		return
-	}
-	if act, _, err := seal.VerifyActivation(art.Activation, a.cfg.Keys); err == nil {
-		if sum := blake3.Sum256(art.Payload); act.PayloadBLAKE3 != hex.EncodeToString(sum[:]) {
-			return
-		}
-	}
-	a.rejected = nodeproto.Fingerprint(art)
 }
 
 // report makes an acknowledgement pending; the newest replaces one that was not sent.
@@ -158,7 +196,7 @@ func (a *Agent) report(why *nodeproto.AckError) {
 	if a.served != nil {
 		act := a.served.Activation()
 		ack.Version, ack.Generation, ack.Epoch, ack.ContentHash = act.Version, act.Generation, act.Epoch, act.ContentHash
-		ack.Activation = a.proof
+		ack.Activation = a.served.proof
 	}
 	a.pending = ack
 	if why != nil {
@@ -174,22 +212,23 @@ func (a *Agent) reportAgain() {
 }
 
 func (a *Agent) sendAck(ctx context.Context) {
-	if a.pending == nil {
+	a.work.Lock()
+	defer a.work.Unlock()
+	pending := a.pending
+	if pending == nil {
 		return
 	}
-	ack := *a.pending
+	ack := *pending
 	ack.Freshness = a.fresh.word(a.cfg.Now())
-	if err := a.cfg.Source.Ack(ctx, ack); err != nil {
+	a.work.Unlock()
+	err := a.cfg.Source.Ack(ctx, ack)
+	a.work.Lock()
+	if err != nil {
 		a.log.Warn("acknowledgement not delivered; it is sent again", "error", err)
 		return
 	}
-	a.pending = nil
-	a.toldStale = ack.Freshness == "stale"
-}
-
-func servedSnapshot(v *seal.Verified) *snapshot.Snapshot {
-	if v == nil {
-		return nil
+	if a.pending == pending {
+		a.pending = nil
 	}
-	return v.Snapshot()
+	a.toldStale = ack.Freshness == "stale"
 }

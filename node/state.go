@@ -14,17 +14,18 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/zeebo/blake3"
 
+	"github.com/guardyn-edge/guardyn/barrier"
 	"github.com/guardyn-edge/guardyn/internal/durable"
 	"github.com/guardyn-edge/guardyn/seal"
 )
 
 const (
-	stateFile   = "state.json"
-	stateFormat = 1
-	slotPrefix  = "slot-"
+	stateFile = "state.json"
+	// stateFormat is the highest that this build reads. Format 2 has what a node knows of rollouts; a state that has
+	// nothing of it is written in format 1, which builds from before rollouts read.
+	stateFormat = 2
 
-	maxState    = 1 << 20
-	maxEnvelope = 64 << 10
+	maxState = 1 << 20
 	// maxLoads is how often a payload may crash this node while it is loaded before it is left alone.
 	maxLoads = 2
 	// maxLoading bounds state.Loading; an install empties it.
@@ -45,6 +46,17 @@ type state struct {
 	// Rebuilt: the marks were put together from the slots, which may not be all that passed here; until a fresh
 	// answer says what is live, nothing proves that an old activation is not a replay.
 	Rebuilt bool `json:"rebuilt,omitempty"`
+
+	// Rollout is the node's memory as a member of the cohort. Trial names the slot of what is or was served under a
+	// provisional activation, Candidate the file of what may be decided; nothing boots from either.
+	Rollout   barrier.Memory `json:"rollout,omitzero"`
+	Trial     string         `json:"trial,omitempty"`
+	Candidate string         `json:"candidate,omitempty"`
+}
+
+// tookPart tells whether s says anything of rollouts.
+func (s state) tookPart() bool {
+	return s.Rollout != barrier.Memory{} || s.Trial != "" || s.Candidate != ""
 }
 
 // loaded returns s once a compilation of payload has ended.
@@ -54,15 +66,10 @@ func (s state) loaded(payload string) state {
 	return s
 }
 
-// slotName names the file of an activation. Two payloads never share one: a generation has one content.
-func slotName(a seal.Activation) string {
-	return fmt.Sprintf("%s%d-%d", slotPrefix, a.Epoch, a.Generation)
-}
-
 func readState(d *durable.Dir) (state, error) {
 	raw, err := d.Read(stateFile, maxState)
 	if errors.Is(err, fs.ErrNotExist) {
-		return state{Format: stateFormat, Marks: seal.Marks{}}, nil
+		return state{Marks: seal.Marks{}}, nil
 	}
 	if err != nil {
 		return state{}, fmt.Errorf("node state: %w", err)
@@ -81,8 +88,11 @@ func readState(d *durable.Dir) (state, error) {
 		}
 		return state{}, &damagedState{fmt.Errorf("node state %s/%s cannot be read: %w", d.Path(), stateFile, err)}
 	}
-	if s.Format != stateFormat {
+	if s.Format > stateFormat {
 		return state{}, fmt.Errorf("node state has format %d, this build reads %d; run the newer build", s.Format, stateFormat)
+	}
+	if s.Format < 1 || s.Format == 1 && s.tookPart() {
+		return state{}, &damagedState{fmt.Errorf("node state %s/%s cannot be read: it is not of format %d", d.Path(), stateFile, s.Format)}
 	}
 	if s.Marks == nil {
 		s.Marks = seal.Marks{}
@@ -113,7 +123,8 @@ func (e *damagedState) Error() string { return e.err.Error() }
 func (e *damagedState) Unwrap() error { return e.err }
 
 // rebuildState makes the state that the slots prove. The newest slot is the one that raised the mark, so the
-// mark is where it was, unless that slot is damaged too: see state.Rebuilt. Which slots crashed at load is forgotten.
+// mark is where it was, unless that slot is damaged too: see state.Rebuilt. What was served on trial proves a mark, and is
+// never booted. Which slots crashed at load is forgotten, and what the node knew of rollouts but the highest generation.
 func rebuildState(d *durable.Dir, keys seal.TrustedKeys, damaged *damagedState) (state, error) {
 	names, err := d.Names()
 	if err != nil {
@@ -124,9 +135,10 @@ func rebuildState(d *durable.Dir, keys seal.TrustedKeys, damaged *damagedState) 
 		act  seal.Activation
 	}
 	var slots []slot
-	s := state{Format: stateFormat, Marks: seal.Marks{}, Rebuilt: true}
+	s := state{Marks: seal.Marks{}, Rebuilt: true}
 	for _, name := range names {
-		if !strings.HasPrefix(name, slotPrefix) {
+		onTrial := strings.HasPrefix(name, trialPrefix)
+		if !onTrial && !strings.HasPrefix(name, slotPrefix) {
 			continue
 		}
 		art, err := readSlot(d, name)
@@ -138,6 +150,10 @@ func rebuildState(d *durable.Dir, keys seal.TrustedKeys, damaged *damagedState) 
 			continue
 		}
 		s.Marks.Raise(key, act)
+		if onTrial || act.Kind == seal.KindProvisional {
+			s.Rollout.Highest = max(s.Rollout.Highest, act.Generation)
+			continue
+		}
 		slots = append(slots, slot{name, act})
 	}
 	if len(slots) == 0 {
@@ -155,6 +171,10 @@ func rebuildState(d *durable.Dir, keys seal.TrustedKeys, damaged *damagedState) 
 }
 
 func writeState(d *durable.Dir, s state) error {
+	s.Format = 1
+	if s.tookPart() {
+		s.Format = 2
+	}
 	raw, err := json.Marshal(s, json.Deterministic(true))
 	if err != nil {
 		return fmt.Errorf("node state: %w", err)
@@ -162,50 +182,7 @@ func writeState(d *durable.Dir, s state) error {
 	return d.Write(stateFile, raw, []byte("\n"+stateSum(raw)))
 }
 
-// envelope is the first line of a slot file; the payload follows its newline.
-type envelope struct {
-	Version     uint64                `json:"version"`
-	ContentHash string                `json:"content_hash"`
-	Signature   string                `json:"signature"`
-	KeyID       seal.KeyID            `json:"key_id"`
-	Activation  seal.SignedActivation `json:"activation"`
-	Payload     string                `json:"payload_blake3"`
-}
-
-func writeSlot(d *durable.Dir, name string, a seal.Artefact, payload string) error {
-	head, err := json.Marshal(envelope{a.Version, a.ContentHash, a.Signature, a.KeyID, a.Activation, payload})
-	if err != nil {
-		return fmt.Errorf("slot %s: %w", name, err)
-	}
-	return d.Write(name, append(head, '\n'), a.Payload)
-}
-
-func readSlot(d *durable.Dir, name string) (seal.Artefact, error) {
-	raw, err := d.Read(name, seal.MaxPayload+maxEnvelope)
-	if err != nil {
-		return seal.Artefact{}, fmt.Errorf("slot %s: %w", name, err)
-	}
-	head, payload, ok := bytes.Cut(raw, []byte{'\n'})
-	var e envelope
-	if !ok || json.Unmarshal(head, &e, json.RejectUnknownMembers(true)) != nil {
-		return seal.Artefact{}, fmt.Errorf("slot %s: its first line is damaged", name)
-	}
-	return seal.Artefact{Sealed: seal.Sealed{
-		Payload: payload, PayloadBLAKE3: e.Payload, Version: e.Version,
-		ContentHash: e.ContentHash, Signature: e.Signature, KeyID: e.KeyID,
-	}, Activation: e.Activation}, nil
-}
-
-// sweepSlots removes the slots that the state no longer names. A slot that stays behind does no harm.
-func sweepSlots(d *durable.Dir, s state) error {
-	names, err := d.Names()
-	if err != nil {
-		return err
-	}
-	for _, n := range names {
-		if strings.HasPrefix(n, slotPrefix) && n != s.Current && n != s.Previous {
-			err = errors.Join(err, d.Remove(n))
-		}
-	}
-	return err
+// readFile reads a slot whole.
+func (a *Agent) readFile(name string) ([]byte, error) {
+	return a.cfg.Dir.Read(name, seal.MaxPayload+maxEnvelope)
 }

@@ -121,8 +121,8 @@ func (r *rules) offer(o claim, genuine bool, proof *claim) bool {
 }
 
 func (r *rules) admits(o claim, proof *claim) bool {
-	if !r.trusts(o.key) {
-		return false
+	if !r.trusts(o.key) || o.kind == seal.KindProvisional {
+		return false // what is provisional, only a rollout may ask for
 	}
 	if r.needsProof() && (proof == nil || proof.order(o) != 0 || proof.hash != o.hash) {
 		return false

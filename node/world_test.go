@@ -146,29 +146,31 @@ func fails(nodeproto.Poll) (nodeproto.Answer, error) {
 
 // host records what was swapped in.
 type host struct {
-	prepared int
-	served   []uint64
-	prepare  func(*seal.Verified) error
-	onSwap   func()
+	prepared   int
+	served     []uint64
+	generation uint64 // of the last
+	prepare    func(*seal.Candidate) error
+	onSwap     func()
 }
 
-func (h *host) Prepare(_ context.Context, v *seal.Verified) (node.Prepared, error) {
+func (h *host) Prepare(_ context.Context, c *seal.Candidate, _, generation uint64) (node.Prepared, error) {
 	h.prepared++
 	if h.prepare != nil {
-		if err := h.prepare(v); err != nil {
+		if err := h.prepare(c); err != nil {
 			return nil, err
 		}
 	}
-	return prepared{h, v.Activation().Version}, nil
+	return prepared{h, c.Snapshot().Meta().Version, generation}, nil
 }
 
 type prepared struct {
-	h       *host
-	version uint64
+	h                   *host
+	version, generation uint64
 }
 
 func (p prepared) Swap() {
 	p.h.served = append(p.h.served, p.version)
+	p.h.generation = p.generation
 	if p.h.onSwap != nil {
 		p.h.onSwap()
 	}

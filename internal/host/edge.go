@@ -131,11 +131,11 @@ func (e *Edge) failWith(err error) {
 	})
 }
 
-// Prepare implements node.Host: it compiles v, sharing with the view that is served.
-func (e *Edge) Prepare(_ context.Context, v *seal.Verified) (node.Prepared, error) {
+// Prepare implements node.Host: it compiles c, sharing with the view that is served.
+func (e *Edge) Prepare(_ context.Context, c *seal.Candidate, epoch, generation uint64) (node.Prepared, error) {
 	begun := e.cfg.Now()
-	view, err := edge.Compile(e.live.Load(), v.Snapshot(), v.Activation().Generation, edge.Options{
-		ServiceAddresses: e.cfg.ServiceAddresses, Epoch: v.Activation().Epoch,
+	view, err := edge.Compile(e.live.Load(), c.Snapshot(), generation, edge.Options{
+		ServiceAddresses: e.cfg.ServiceAddresses, Epoch: epoch,
 	})
 	if err != nil {
 		return nil, err
