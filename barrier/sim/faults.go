@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// maxStepBack bounds how far the store's clock steps back in a schedule. The protocol bears any step forward,
-// and steps back as long as their sum stays below grace less one poll; see Proposal.Grace.
+// maxStepBack bounds how far the store's clock steps back in a schedule without ClockBack: grace covers it; see Proposal.Grace.
 const maxStepBack = 800 * time.Millisecond
 
 // kind is a kind of fault.

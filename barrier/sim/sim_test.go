@@ -81,3 +81,11 @@ func TestShrink(t *testing.T) {
 		}
 	}
 }
+
+// TestStoreClockBack lets the store's clock step back by many seconds, more than grace covers: evidence that is dated in the
+// future then ends a trial, and nothing worse happens.
+func TestStoreClockBack(t *testing.T) {
+	if f, _ := Search(Options{ClockBack: true}, 1000); f != nil {
+		t.Fatal(Shrink(f))
+	}
+}

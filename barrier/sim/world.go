@@ -14,7 +14,7 @@ type Options struct {
 	Ablation Ablation   // 0: the protocol as it is
 	Ignore   []Property // broken or not, the schedule goes on
 	Without  []int      // faults of the schedule's plan that do not happen, by number
-	// ClockBack lets the store's clock step back by many seconds, which is more than the protocol promises to bear.
+	// ClockBack lets the store's clock step back by many seconds, more than a grace covers.
 	ClockBack bool
 	Trace     bool // whether Result.Trace is wanted
 }
