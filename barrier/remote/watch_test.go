@@ -230,6 +230,7 @@ type transport struct {
 	mu     sync.Mutex
 	n      int
 	at     []time.Time
+	gaveUp int // polls that their client ended
 	script scripted
 }
 
@@ -243,6 +244,9 @@ func (s *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		return resp, nil
 	}
 	<-r.Context().Done()
+	s.mu.Lock()
+	s.gaveUp++
+	s.mu.Unlock()
 	return nil, r.Context().Err()
 }
 
@@ -381,6 +385,17 @@ func TestWatchEnds(t *testing.T) {
 		synctest.Wait()
 		if n := len(tr.gaps()) + 1; n != 1 {
 			t.Errorf("%d polls", n)
+		}
+		if tr.gaveUp != 0 {
+			t.Error("the poll ended, and somebody watches")
+		}
+		ctx2, cancel2 := context.WithCancel(t.Context())
+		c.Watch(ctx2, barrier.TopicVotes)
+		synctest.Wait()
+		cancel2()
+		synctest.Wait()
+		if tr.gaveUp != 1 {
+			t.Error("nobody watches, and the poll goes on")
 		}
 		c.Close()
 		if _, open := <-b; open {
