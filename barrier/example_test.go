@@ -15,16 +15,19 @@ import (
 // greeter is a daemon whose whole configuration is what it says. It is a Host, and so simple that it is its own Prepared too.
 type greeter struct{ says func(text string) }
 
-// Prepare builds the artefact, and serves it not yet. If it fails on one member, no member says it.
 func (g greeter) Prepare(_ context.Context, _ barrier.Pointer, b []byte) (barrier.Prepared, error) {
-	return greeter{func(string) { g.says(string(b)) }}, nil
+	return greeter{func(string) { g.says(string(b)) }}, nil // an error here, on one member, and nobody says it
 }
-func (g greeter) Swap(context.Context) error                                                 { g.says(""); return nil }
-func (greeter) Discard()                                                                     {}
-func (greeter) BuildDigest() string                                                          { return "" }
-func (greeter) Digest(b []byte) (barrier.Digest, error)                                      { return "text:" + barrier.Digest(b), nil } // in life a hash
+
+func (g greeter) Swap(context.Context) error { g.says(""); return nil }
+func (greeter) Discard()                     {}
+func (greeter) BuildDigest() string          { return "" }
+
+func (greeter) Digest(b []byte) (barrier.Digest, error) { return "text:" + barrier.Digest(b), nil } // in life a hash
+
 func (greeter) Classify(context.Context, barrier.Pointer, []byte) (c barrier.Class, _ error) { return }
-func (greeter) Converged(context.Context) (h barrier.Health, _ error)                        { h.Converged = true; return }
+
+func (greeter) Converged(context.Context) (h barrier.Health, _ error) { h.Converged = true; return }
 
 // Three members say hello when all three have agreed to.
 func Example() {
@@ -37,13 +40,12 @@ func Example() {
 	var running sync.WaitGroup
 	for _, city := range cities {
 		slots, _ := slotfile.Open(dir + "/" + string(city))
-		host := greeter{func(text string) { says <- string(city) + " says " + text }}
-		m, _ := barrier.NewMember(ctx, barrier.MemberOptions{ID: city, Store: store, Artefacts: store, Host: host, Slots: slots})
-		m.Poll(ctx) // joins: who joins after a proposal does not vote on it
-		running.Go(func() { m.Run(ctx) })
+		m, _ := barrier.NewMember(ctx, barrier.MemberOptions{ID: city, Store: store, Artefacts: store, Slots: slots, Host: greeter{func(text string) { says <- string(city) + " says " + text }}})
+		m.Poll(ctx)                       // joins: who joins after a proposal does not vote on it
+		running.Go(func() { m.Run(ctx) }) // takes part until ctx ends
 	}
-	c := barrier.NewCoordinator(barrier.CoordinatorOptions{Store: store, Leases: store, Lease: 100 * time.Millisecond})
-	running.Go(func() { c.Run(ctx) })
+	coordinator := barrier.CoordinatorOptions{Store: store, Leases: store, Lease: 100 * time.Millisecond}
+	running.Go(func() { barrier.NewCoordinator(coordinator).Run(ctx) })
 	barrier.Proposer{Store: store, Artefacts: store, Host: greeter{}}.Propose(ctx, []byte("hello"), barrier.Proposal{Proposer: "somebody"})
 	for range cities {
 		fmt.Println(<-says)

@@ -14,11 +14,11 @@ type Proposal struct {
 	Version        uint64        `json:"version"`
 	RosterRevision uint64        `json:"roster_revision"` // the roster that the proposer saw
 	After          uint64        `json:"after"`           // the generation is higher than this too
-	Deadline       time.Duration `json:"deadline_ms"`        // for the votes, from the store's now
-	Window         time.Duration `json:"window_ms"`          // confirm window; 0: none; else at least twice Soak
-	Soak           time.Duration `json:"soak_ms"`            // with a window only
-	Grace          time.Duration `json:"grace_ms"`           // with a window only: clock skew bound and one poll
-	EvidenceTTL    time.Duration `json:"evidence_ttl_ms"`    // with a window only: at least two polls of a member
+	Deadline       time.Duration `json:"deadline_ms"`     // for the votes, from the store's now
+	Window         time.Duration `json:"window_ms"`       // confirm window; 0: none; else at least twice Soak
+	Soak           time.Duration `json:"soak_ms"`         // with a window only
+	Grace          time.Duration `json:"grace_ms"`        // with a window only: clock skew bound and one poll
+	EvidenceTTL    time.Duration `json:"evidence_ttl_ms"` // with a window only: at least two polls of a member
 }
 
 // Reader reads the row. What it returns is linearizable: no older than any write that ended before the call.

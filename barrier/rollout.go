@@ -73,10 +73,10 @@ type Rollout struct {
 	Proposer       string        `json:"proposer"`
 	RosterRevision uint64        `json:"roster_revision"` // of the roster that was frozen as its epoch
 	EpochSize      int           `json:"epoch_size"`      // members in the epoch
-	Window         time.Duration `json:"window_ms"`          // confirm window; 0: none
-	Soak           time.Duration `json:"soak_ms"`            // how long evidence holds without a break before Confirm
-	Grace          time.Duration `json:"grace_ms"`           // what members add to the confirm deadline before they revert
-	EvidenceTTL    time.Duration `json:"evidence_ttl_ms"`    // evidence that was not renewed for so long has expired
+	Window         time.Duration `json:"window_ms"`       // confirm window; 0: none
+	Soak           time.Duration `json:"soak_ms"`         // how long evidence holds without a break before Confirm
+	Grace          time.Duration `json:"grace_ms"`        // what members add to the confirm deadline before they revert
+	EvidenceTTL    time.Duration `json:"evidence_ttl_ms"` // evidence that was not renewed for so long has expired
 	ProposedAt     time.Time     `json:"proposed_at"`
 	Deadline       time.Time     `json:"deadline"` // Commit only until then
 
