@@ -2,6 +2,7 @@ package remote
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -142,7 +143,7 @@ func (x *exchange) serve() error {
 // refuseUnseen answers a request whose credentials are not good: with no word of what is here.
 func (h *Handler) refuseUnseen(w http.ResponseWriter, err error) {
 	p := problem{Status: http.StatusUnauthorized, Code: codeUnauthenticated}
-	if isUnavailable(err) {
+	if errors.Is(err, ErrUnavailable) {
 		h.o.Logger.Error("barrier: credentials could not be checked", "error", err)
 		w.Header().Set("Retry-After", seconds(retryAfter))
 		p = problem{Status: http.StatusServiceUnavailable, Code: codeUnavailable}
@@ -228,7 +229,7 @@ func (x *exchange) read(contentType string, limit int64) ([]byte, error) {
 	_ = http.NewResponseController(x.w).SetReadDeadline(time.Now().Add(x.body + time.Duration(limit)*time.Second/bytesPerSec))
 	raw, err := io.ReadAll(http.MaxBytesReader(x.w, x.r.Body, limit))
 	if err != nil {
-		if _, ok := err.(*http.MaxBytesError); ok { //nolint:errorlint // it is returned as it is
+		if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
 			return nil, invalid("the body has more than %d bytes", limit)
 		}
 		return nil, invalid("the body did not arrive whole")

@@ -1,7 +1,6 @@
 package remote
 
 import (
-	"errors"
 	"maps"
 	"net/http"
 	"slices"
@@ -62,8 +61,6 @@ var paths = func() map[string]map[string]route {
 func allowed(methods map[string]route) string {
 	return strings.Join(slices.Sorted(maps.Keys(methods)), ", ")
 }
-
-func isUnavailable(err error) bool { return errors.Is(err, ErrUnavailable) }
 
 func (x *exchange) row() error {
 	if _, err := x.query(); err != nil {
