@@ -28,16 +28,17 @@ var leaseClauses = []clause{
 	}},
 	{name: "Acquire by the present holder renews", waits: true, run: func(c *cohort) {
 		c.growing(func(d time.Duration) bool {
+			before := c.row()
 			first := c.acquire("a", d)
 			got := c.row().Now
 			again, err := c.Leases.Acquire(c.ctx, "a", barrier.MaxLease)
 			c.ok(err)
 			if again.Token != first.Token {
-				if again.Token < first.Token {
-					c.Errorf("token = %d after %d", again.Token, first.Token)
+				if after := c.row(); again.Token < first.Token || after.Now.Sub(before.Now) < d-2*after.Margin {
+					c.Errorf("token = %d after %d within %s of %s", again.Token, first.Token, after.Now.Sub(before.Now), d)
 				}
 				c.release(again)
-				return false // its time was over
+				return c.Failed() // its time was over: again, with more of it
 			}
 			c.past(got.Add(d))
 			_, err = c.Leases.Acquire(c.ctx, "b", time.Minute)

@@ -43,7 +43,7 @@ func (h *history) end(least, got barrier.Head) error {
 		}
 	}
 	if least.Revision == got.Revision && !reflect.DeepEqual(normal(least), normal(got)) {
-		return fmt.Errorf("two heads at revision %d:\n%+v\n%+v", got.Revision, least, got)
+		return fmt.Errorf("two heads at revision %d:\n%s\n%s", got.Revision, showHead(least), showHead(got))
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -127,19 +127,27 @@ func same(a, b barrier.Row) bool {
 // show prints a row for people.
 func show(row barrier.Row) string {
 	var b strings.Builder
-	h := normal(row.Head)
-	fmt.Fprintf(&b, "revision %d, claim %d, committed %v, roster %d (%d members), now %s",
-		h.Revision, h.Claim, h.Committed, row.Roster.Revision, len(row.Roster.Members), instant(row.Now))
-	if h.Rollout != nil {
-		fmt.Fprintf(&b, "\n  rollout %+v", *h.Rollout)
-	}
-	if h.Previous != nil {
-		fmt.Fprintf(&b, "\n  previous %+v", *h.Previous)
-	}
+	fmt.Fprintf(&b, "%s\n  roster %d of %d members, now %s", showHead(row.Head), row.Roster.Revision, len(row.Roster.Members), instant(row.Now))
 	const most = 8
 	b.WriteString(showSeats(row.Seats[:min(most, len(row.Seats))]))
 	if n := len(row.Seats) - most; n > 0 {
 		fmt.Fprintf(&b, "\n  and %d seats more", n)
+	}
+	return b.String()
+}
+
+// showHead prints a head for people. A Rollout prints itself as its Ref.
+func showHead(h barrier.Head) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "revision %d, generation %d, claim %d, committed %v", h.Revision, h.Generation, h.Claim, h.Committed)
+	if ro := h.Rollout; ro != nil {
+		fmt.Fprintf(&b, "\n  %v is %s: version %d, %s, by %q to %d of roster %d at %s until %s; committed %s, D %s; decided %s by %q: %q",
+			ro.Ref, ro.State, ro.Version, ro.Digest, ro.Proposer, ro.EpochSize, ro.RosterRevision, instant(ro.ProposedAt), instant(ro.Deadline),
+			instant(ro.CommittedAt), instant(ro.ConfirmDeadline), instant(ro.DecidedAt), ro.DecidedBy, ro.Reason)
+		fmt.Fprintf(&b, "\n  window %s, soak %s, grace %s, evidence for %s", ro.Window, ro.Soak, ro.Grace, ro.EvidenceTTL)
+	}
+	if p := h.Previous; p != nil {
+		fmt.Fprintf(&b, "\n  before it %v was %s: version %d, %s: %q", p.Ref, p.State, p.Version, p.Digest, p.Reason)
 	}
 	return b.String()
 }

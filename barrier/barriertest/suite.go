@@ -2,6 +2,7 @@ package barriertest
 
 import (
 	"runtime/debug"
+	"slices"
 	"testing"
 	"time"
 
@@ -49,7 +50,7 @@ var clauses = []struct {
 	{"Leases", leaseClauses},
 	{"Artefacts", artefactClauses},
 	{"Durable", durableClauses},
-	{"Races", raceClauses},
+	{"Races", slices.Concat(decisionRaces, voteRaces, cohortRaces)},
 }
 
 // Run runs every clause on cohorts made by fresh: each call of fresh makes a new, empty cohort. It runs them
