@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/guardyn-edge/guardyn/barrier/barriertest"
-	"github.com/guardyn-edge/guardyn/barrier/sqlstore"
 )
 
 func BenchmarkRollout(b *testing.B) {
