@@ -105,20 +105,22 @@ func (s *Service) wasIssued(ctx context.Context, p *Principal, a nodeproto.Ack) 
 	if err != nil {
 		return err
 	}
+	t := s.trial.p.Load()
+	tried := func() bool { return t.issued(a.Epoch, a.Generation) && t.concerns(p.NodeID) }
 	never := func() bool {
 		// What an epoch before a recovery issued is not known wholly.
-		return newer(a.Epoch, a.Generation, l.epochNow, l.generation) || a.Version > l.newest && a.Epoch == l.epochNow
+		return !tried() && (newer(a.Epoch, a.Generation, l.epochNow, l.generation) || a.Version > l.newest && a.Epoch == l.epochNow)
 	}
 	if never() {
 		// Another process may have published what this one reads only within a second.
 		if !s.roster.wasAhead(p, a.Epoch, a.Generation) {
-			if l, err = s.refreshLive(ctx); err != nil {
+			if l, t, err = s.refreshBoth(ctx); err != nil {
 				return err
 			}
 		}
 		if never() {
 			s.foundAhead(p, l, a.Epoch, a.Generation)
-			if err := s.believe(ctx, p, l, a.Activation); err != nil {
+			if err := s.believe(ctx, p, l, t, a.Activation); err != nil {
 				return err
 			}
 			return fmt.Errorf("node %s acknowledges epoch %d, generation %d, version %d: %w",
@@ -129,7 +131,10 @@ func (s *Service) wasIssued(ctx context.Context, p *Principal, a nodeproto.Ack) 
 		return nil
 	}
 	was := issued{l.version, l.hash}
-	if a.Epoch != l.epoch || a.Generation != l.generation {
+	switch {
+	case tried():
+		was = issued{t.row.Version, t.row.ContentHash}
+	case a.Epoch != l.epoch || a.Generation != l.generation:
 		if was, err = s.issuedAs(ctx, a.Epoch, a.Generation); err != nil {
 			return err
 		}

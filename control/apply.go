@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -59,9 +60,9 @@ type ApplyResult struct {
 // actionApply names an apply in the audit log.
 const actionApply = "config.apply"
 
-// Apply publishes (operator). Errors: *ProblemsError (it cannot be built), *PlanChangedError,
-// *DisruptiveError, *StaleError (which is ErrConflict), *AheadNodeError (which is ErrNodeAhead), ErrKeyMismatch,
-// ErrKeyReused. With any error nothing was published, except when the store's answer to the commit was lost and
+// Apply publishes, or puts what it would publish to the cohort (operator). Errors: *ProblemsError (it cannot be built), *PlanChangedError,
+// *DisruptiveError, *StaleError (which is ErrConflict), *AheadNodeError (which is ErrNodeAhead), *RolloutOpenError (which is
+// ErrRolloutOpen), ErrKeyMismatch, ErrKeyReused. With any error nothing was published, except when the store's answer to the commit was lost and
 // it could not be asked again; history tells then.
 func (s *Service) Apply(ctx context.Context, p Principal, r ApplyRequest) (ApplyResult, error) {
 	if err := p.operates(); err != nil {
@@ -78,6 +79,9 @@ func (s *Service) Apply(ctx context.Context, p Principal, r ApplyRequest) (Apply
 	res, err := once(ctx, s, p, actionApply, r.IdempotencyKey, r.identity(), func(keep keeper[ApplyResult]) (ApplyResult, error) {
 		return s.apply(ctx, p, r, keep)
 	})
+	if err == nil {
+		res.Rollout, err = s.proposed(ctx, res.RolloutID, res.Rollout)
+	}
 	switch {
 	case err != nil:
 		s.count.failures.Add(1)
@@ -97,8 +101,12 @@ func (r ApplyRequest) check() error {
 
 // identity is what a repetition must have in common with the first request.
 func (r ApplyRequest) identity() any {
-	r.IdempotencyKey = ""
-	return r
+	how := r.Rollout.identity()
+	r.IdempotencyKey, r.Rollout = "", nil
+	return struct {
+		ApplyRequest
+		How *rolloutIdentity
+	}{r, how}
 }
 
 // isHex reports whether s is n lower-case hex digits.
@@ -113,6 +121,10 @@ func isHex(s string, n int) bool {
 
 // apply is the algorithm: preview, decide, rebuild with a version, seal, prove, publish.
 func (s *Service) apply(ctx context.Context, p Principal, r ApplyRequest, keep keeper[ApplyResult]) (ApplyResult, error) {
+	h, err := s.how(ctx, r.Rollout)
+	if err != nil {
+		return ApplyResult{}, err
+	}
 	pre, err := s.preview(ctx, r.HoldBroken)
 	if err != nil {
 		return ApplyResult{}, err
@@ -132,7 +144,26 @@ func (s *Service) apply(ctx context.Context, p Principal, r ApplyRequest, keep k
 	if err := s.maySign(pre.platform); err != nil {
 		return ApplyResult{}, err
 	}
-	pub, snap, err := s.prepare(ctx, p, pre, r)
+	c, err := s.prepare(ctx, p, pre, r)
+	if err != nil {
+		return ApplyResult{}, err
+	}
+	again := func() (*snapshot.Plan, error) {
+		again, err := s.preview(ctx, r.HoldBroken)
+		return again.plan, err
+	}
+	if h.coordinated() {
+		res.Reason, res.Version = ReasonRollout, c.sealed.Version
+		res.Rollout, err = s.propose(ctx, p, h, c, func(ro barrier.Rollout) (*Replay, error) {
+			res.RolloutID, res.Generation = ro.ID, ro.Generation
+			return keep.with(res)
+		})
+		if err != nil {
+			return ApplyResult{}, s.lost(err, again)
+		}
+		return res, nil
+	}
+	pub, err := s.activate(p, h, c, pre.live)
 	if err != nil {
 		return ApplyResult{}, err
 	}
@@ -141,12 +172,9 @@ func (s *Service) apply(ctx context.Context, p Principal, r ApplyRequest, keep k
 		return ApplyResult{}, err
 	}
 	if err := s.publish(ctx, pub); err != nil {
-		return ApplyResult{}, s.lost(err, func() (*snapshot.Plan, error) {
-			again, err := s.preview(ctx, r.HoldBroken)
-			return again.plan, err
-		})
+		return ApplyResult{}, s.lost(err, again)
 	}
-	s.opened.set(snap)
+	s.opened.set(c.snap)
 	s.live.move(pub.live(pub.Insert.Row, pub.Insert.Sealed))
 	return res, nil
 }
@@ -184,12 +212,11 @@ func (s *Service) keyIsTrusted() error {
 	return fmt.Errorf("%w: the key is %s, nodes trust %v", ErrKeyMismatch, s.key.ID(), s.trusted.IDs())
 }
 
-// prepare takes a version, rebuilds the preview's content with it, seals that, activates it and opens the
-// result as a node would.
-func (s *Service) prepare(ctx context.Context, p Principal, pre preview, r ApplyRequest) (Publication, *snapshot.Snapshot, error) {
+// prepare takes a version, rebuilds the preview's content with it and seals that.
+func (s *Service) prepare(ctx context.Context, p Principal, pre preview, r ApplyRequest) (candidate, error) {
 	version, err := s.store.NextVersion(ctx)
 	if err != nil {
-		return Publication{}, nil, fmt.Errorf("taking a version: %w", err)
+		return candidate{}, fmt.Errorf("taking a version: %w", err)
 	}
 	at := s.now().UTC().Truncate(time.Millisecond)
 	meta := snapshot.Meta{Version: version, CreatedAt: at, CreatedBy: p.actor(), Message: r.Message}
@@ -199,40 +226,55 @@ func (s *Service) prepare(ctx context.Context, p Principal, pre preview, r Apply
 	snap := pre.snap.WithMeta(meta)
 	sealed, err := seal.Seal(s.key, snap)
 	if err != nil {
-		return Publication{}, nil, fmt.Errorf("sealing version %d: %w", version, err)
+		return candidate{}, fmt.Errorf("sealing version %d: %w", version, err)
 	}
-	act := seal.Activation{
-		Platform: pre.platform.ID, Epoch: pre.platform.Epoch, Generation: pre.platform.Generation + 1,
-		Kind: seal.KindApply, Version: version, ContentHash: sealed.ContentHash, PayloadBLAKE3: sealed.PayloadBLAKE3,
-		PayloadBytes: int64(len(sealed.Payload)), ParentGeneration: pre.platform.Generation, IssuedAt: at,
-	}
-	signed, err := seal.Activate(s.key, sealed, act)
-	if err != nil {
-		return Publication{}, nil, fmt.Errorf("activating version %d: %w", version, err)
-	}
-	proven, err := s.prove(seal.Artefact{Sealed: sealed, Activation: signed}, snap)
-	if err != nil {
-		return Publication{}, nil, fmt.Errorf("version %d: %w", version, err)
-	}
-	pub := Publication{
-		SeenGeneration: pre.platform.Generation,
-		Insert: &NewSnapshot{
+	return candidate{
+		kind: seal.KindApply, platform: pre.platform, sealed: sealed, snap: snap, message: r.Message, at: at,
+		insert: &NewSnapshot{
 			Row: SnapshotRow{
 				Version: version, ParentVersion: meta.ParentVersion, ContentHash: sealed.ContentHash,
 				CreatedBy: meta.CreatedBy, Message: r.Message, CreatedAt: at, Zones: snap.Len(),
-				Bytes: act.PayloadBytes, KeyID: sealed.KeyID,
+				Bytes: int64(len(sealed.Payload)), KeyID: sealed.KeyID,
 			},
 			Sealed: sealed,
 		},
-		Activation: act, Signed: signed, By: p.actor(), At: at,
-		Audit: s.entry(p, "", actionApply, fmt.Sprintf("version %d", version)),
+		detail: map[string]any{"changes": pre.plan.Changes, "disruptive": pre.plan.Disruptive, "held": heldNames(pre.plan)},
+	}, nil
+}
+
+// activate makes the direct publication of c and opens it as a node would.
+func (s *Service) activate(p Principal, h *publishing, c candidate, live *SnapshotRow) (Publication, error) {
+	fail := func(err error) (Publication, error) {
+		return Publication{}, fmt.Errorf("version %d: %w", c.sealed.Version, err)
 	}
-	pub.Audit.Detail = detail(map[string]any{
-		"generation": act.Generation, "content_hash": act.ContentHash, "message": r.Message, "changes": pre.plan.Changes,
-		"disruptive": pre.plan.Disruptive, "held": heldNames(pre.plan), "key_id": string(sealed.KeyID),
+	act := seal.Activation{
+		Platform: c.platform.ID, Epoch: c.platform.Epoch, Generation: h.after(c.platform) + 1, Kind: c.kind,
+		ParentGeneration: c.platform.Generation, IssuedAt: c.at,
+	}.Of(c.sealed)
+	signed, err := seal.Activate(s.key, c.sealed, act)
+	if err != nil {
+		return fail(err)
+	}
+	if _, err := s.prove(seal.Artefact{Sealed: c.sealed, Activation: signed}, c.snap); err != nil {
+		return fail(err)
+	}
+	action := actionApply
+	if c.kind == seal.KindRollback {
+		action = actionRollback
+	}
+	pub := Publication{
+		SeenGeneration: c.platform.Generation, Insert: c.insert, Activation: act, Signed: signed, By: p.actor(), At: c.at,
+		Audit: s.entry(p, "", action, fmt.Sprintf("version %d", c.sealed.Version)), Also: s.keySwitch(p, live),
+	}
+	if c.reseal {
+		pub.Reseal = &c.sealed
+	}
+	told := maps.Clone(c.detail)
+	maps.Copy(told, map[string]any{
+		"generation": act.Generation, "content_hash": act.ContentHash, "message": c.message, "key_id": string(c.sealed.KeyID),
 	})
-	pub.Also = s.keySwitch(p, pre.live)
-	return pub, proven, nil
+	pub.Audit.Detail = detail(told)
+	return pub, nil
 }
 
 // actionKeySwitch names the first publication under another key than what was live has.
@@ -269,15 +311,8 @@ func heldNames(plan *snapshot.Plan) string {
 // prove opens an artefact with the keys that nodes trust: one that they would refuse is never stored.
 func (s *Service) prove(a seal.Artefact, built *snapshot.Snapshot) (*snapshot.Snapshot, error) {
 	v, err := seal.Open(a, s.trusted, built)
-	var refusal *seal.Refusal
-	if errors.As(err, &refusal) {
-		switch refusal.Code {
-		case seal.CodeKeyUntrusted, seal.CodeSignatureMalformed, seal.CodeSignatureInvalid, seal.CodeActivationInvalid:
-			return nil, fmt.Errorf("%w: %w", ErrKeyMismatch, err)
-		}
-	}
-	if err != nil {
-		return nil, fmt.Errorf("what was sealed does not open: %w", err)
+	if err := s.keyRefused(err); err != nil {
+		return nil, err
 	}
 	if got := v.Snapshot().ContentHash(); got != built.ContentHash() {
 		return nil, fmt.Errorf("what was sealed opens to content %s, not %s", got, built.ContentHash())

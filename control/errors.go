@@ -155,6 +155,10 @@ func outcome(err error) string {
 		return target.Code
 	case errors.As(err, &ahead):
 		return "ahead_node"
+	case errors.Is(err, ErrRolloutOpen):
+		return "rollout_open"
+	case errors.Is(err, ErrRolloutState):
+		return "rollout_state"
 	case errors.Is(err, ErrKeyReused):
 		return "idempotency_key_reused"
 	case errors.Is(err, ErrConflict):

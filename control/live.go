@@ -81,7 +81,7 @@ func (s *Service) refreshLive(ctx context.Context) (*live, error) {
 	}
 	l := &live{epoch: platform.Epoch, epochNow: platform.Epoch, generation: platform.Generation}
 	if row != nil {
-		sealed, err := s.store.Sealed(ctx, row.Version)
+		sealed, err := s.sealedLive(ctx, row)
 		if err != nil {
 			return nil, fmt.Errorf("reading live version %d: %w", row.Version, err)
 		}
@@ -92,6 +92,20 @@ func (s *Service) refreshLive(ctx context.Context) (*live, error) {
 		return nil, err
 	}
 	return s.live.move(l), nil
+}
+
+// sealedLive returns the artefact of row, out of memory when it was a candidate or is what was live already.
+func (s *Service) sealedLive(ctx context.Context, row *SnapshotRow) (seal.Sealed, error) {
+	is := func(sealed *seal.Sealed) bool {
+		return sealed.Version == row.Version && sealed.ContentHash == row.ContentHash && sealed.KeyID == row.KeyID
+	}
+	if t := s.trial.p.Load(); t != nil && t.sealed != nil && is(t.sealed) {
+		return *t.sealed, nil
+	}
+	if l := s.live.load(); l != nil && l.artefact != nil && is(&l.artefact.Sealed) {
+		return l.artefact.Sealed, nil
+	}
+	return s.store.Sealed(ctx, row.Version)
 }
 
 // liveAttempts bounds how often readLive meets somebody who publishes between its two reads.
@@ -119,16 +133,24 @@ func (s *Service) readLive(ctx context.Context) (Platform, *SnapshotRow, error) 
 	return Platform{}, nil, fmt.Errorf("reading what is live: %w %d times", ErrConflict, liveAttempts)
 }
 
-// newestVersion is the greatest version in the store, 0 when there is none.
+// newestVersion is the greatest version that ever was live, 0 when there is none: candidates of rollouts that came to
+// nothing are behind nobody.
 func (s *Service) newestVersion(ctx context.Context) (uint64, error) {
-	rows, err := s.store.History(ctx, Page{Limit: 1})
-	if err != nil {
-		return 0, fmt.Errorf("reading the newest version: %w", err)
+	for p := (Page{Limit: 10}); ; {
+		rows, err := s.store.History(ctx, p)
+		if err != nil {
+			return 0, fmt.Errorf("reading the newest version: %w", err)
+		}
+		for _, r := range rows {
+			if len(r.Generations) > 0 {
+				return r.Version, nil
+			}
+		}
+		if len(rows) < p.Limit {
+			return 0, nil
+		}
+		p.After = versionKey(rows[len(rows)-1])
 	}
-	if len(rows) == 0 {
-		return 0, nil
-	}
-	return rows[0].Version, nil
 }
 
 // versionKey is the page key of a history.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/guardyn-edge/guardyn/barrier"
 	"github.com/guardyn-edge/guardyn/seal"
 	"github.com/guardyn-edge/guardyn/zone"
 )
@@ -62,8 +63,13 @@ func (s *Service) ListNodes(ctx context.Context, p Principal) ([]NodeStatus, err
 	if err != nil {
 		return nil, fmt.Errorf("reading the platform: %w", err)
 	}
+	roster, err := s.readRoster(ctx)
+	if err != nil {
+		return nil, err
+	}
 	out := make([]NodeStatus, len(nodes))
 	for i, n := range nodes {
+		n.Cohort = roster.Contains(barrier.MemberID(n.ID))
 		st := NodeStatus{Node: n, TrustedKeys: n.TrustedKeys, Ahead: s.roster.shows(n.ID)}
 		if a := platform.Ahead; a != nil && a.Node == n.Name {
 			st.Ahead = &NodeAhead{Epoch: a.Epoch, Generation: a.Generation, Proven: true}
@@ -94,6 +100,10 @@ func behind(now, has uint64) *uint64 {
 
 // CreateNode registers a node and makes its token (operator). ErrExists when the name is taken.
 func (s *Service) CreateNode(ctx context.Context, p Principal, name string) (NewNode, error) {
+	return s.createNode(ctx, p, name, false)
+}
+
+func (s *Service) createNode(ctx context.Context, p Principal, name string, cohort bool) (NewNode, error) {
 	if err := p.operates(); err != nil {
 		return NewNode{}, err
 	}
@@ -104,33 +114,49 @@ func (s *Service) CreateNode(ctx context.Context, p Principal, name string) (New
 	if _, err := zone.ParseID(name); err == nil {
 		return NewNode{}, malformed("", "node", "name_invalid", "a name cannot look like an id")
 	}
+	if cohort && s.cohort == nil {
+		return NewNode{}, malformed("", "cohort", "rollout_unavailable", "%s", noCohort)
+	}
 	now := s.now().UTC()
-	n := NewNode{Node: Node{ID: newID(), Name: name, CreatedAt: now}, Secret: newSecret()}
+	n := NewNode{Node: Node{ID: newID(), Name: name, CreatedAt: now, Cohort: cohort}, Secret: newSecret()}
 	t := Token{ID: newID(), Name: "node " + name, Hash: hashSecret(n.Secret), NodeID: n.ID, CreatedAt: now}
-	if err := s.store.CreateNode(ctx, n.Node, t, s.entry(p, "", "node.create", name)); err != nil {
-		return NewNode{}, fmt.Errorf("node %q: %w", name, err)
+	a := s.entry(p, "", "node.create", name)
+	if cohort {
+		a.Detail = detail(map[string]any{"cohort": true})
+	}
+	if err := s.store.CreateNode(ctx, n.Node, t, a); err != nil {
+		return NewNode{}, fmt.Errorf("node %q: %w", name, rosterRefused(err))
 	}
 	return n, nil
 }
 
-// DeleteNode removes a node, by id or name, and ends its tokens (operator).
+// DeleteNode removes a node, by id or name, and ends its tokens (operator); it leaves the cohort too, which aborts a rollout
+// that is voted on. *RolloutOpenError while one is on trial.
 func (s *Service) DeleteNode(ctx context.Context, p Principal, ref string) error {
 	if err := p.operates(); err != nil {
 		return err
 	}
+	n, err := s.findNode(ctx, ref)
+	if err != nil {
+		return err
+	}
+	if err := s.store.DeleteNode(ctx, n.ID, s.entry(p, "", "node.delete", n.Name)); err != nil {
+		return fmt.Errorf("node %q: %w", ref, err)
+	}
+	s.credentials.drop()
+	return nil
+}
+
+// findNode finds a node by id or name.
+func (s *Service) findNode(ctx context.Context, ref string) (Node, error) {
 	nodes, err := s.store.ListNodes(ctx)
 	if err != nil {
-		return fmt.Errorf("listing nodes: %w", err)
+		return Node{}, fmt.Errorf("listing nodes: %w", err)
 	}
 	for _, n := range nodes {
-		if n.ID != strings.ToLower(ref) && n.Name != ref {
-			continue
+		if n.ID == strings.ToLower(ref) || n.Name == ref {
+			return n, nil
 		}
-		if err := s.store.DeleteNode(ctx, n.ID, s.entry(p, "", "node.delete", n.Name)); err != nil {
-			return fmt.Errorf("node %q: %w", ref, err)
-		}
-		s.credentials.drop()
-		return nil
 	}
-	return fmt.Errorf("node %q: %w", ref, ErrNotFound)
+	return Node{}, fmt.Errorf("node %q: %w", ref, ErrNotFound)
 }

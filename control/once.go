@@ -44,7 +44,7 @@ func once[T answered](ctx context.Context, s *Service, p Principal, action, key 
 		return first, err
 	}
 	res, err := do(keep)
-	if errors.Is(err, ErrConflict) || errors.Is(err, ErrExists) {
+	if errors.Is(err, ErrConflict) || errors.Is(err, ErrExists) || errors.Is(err, ErrRolloutOpen) {
 		// It may have lost to its own first sending.
 		if first, found, err := keep.find(ctx); found || err != nil {
 			return first, err

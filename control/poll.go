@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/guardyn-edge/guardyn/barrier"
 	"github.com/guardyn-edge/guardyn/internal/nodeproto"
 	"github.com/guardyn-edge/guardyn/seal"
 )
@@ -20,7 +21,11 @@ type PollAnswer struct {
 // equality, else (epoch, generation) by order: ErrNodeAhead for a node that is ahead. With q.Wait it waits
 // that long for something newer, or until ctx is done or Run ends; both give the 204 answer. At most
 // Config.MaxLongPolls wait at one time, others are answered at once. The artefact is shared and must not be
-// changed.
+// changed; of what q.Held names it comes without its payload.
+//
+// With q.Trial, and to a node of that rollout's epoch alone, what is on trial counts as live: it is offered the provisional
+// activation, and is current with it. Once it was confirmed such a node is offered the confirmed activation of the same
+// generation.
 func (s *Service) Poll(ctx context.Context, p Principal, q nodeproto.Poll) (PollAnswer, error) {
 	if err := p.isNode(); err != nil {
 		return PollAnswer{}, err
@@ -33,14 +38,18 @@ func (s *Service) Poll(ctx context.Context, p Principal, q nodeproto.Poll) (Poll
 	if err != nil {
 		return PollAnswer{}, err
 	}
+	t, err := s.trialOf(ctx, &q, l)
+	if err != nil {
+		return PollAnswer{}, err
+	}
 	s.roster.saw(&p, q.TrustedKeys, s.now())
-	place := l.place(&q)
+	place, o := l.place(t, &p, &q)
 	if place == nodeAhead && !s.roster.wasAhead(&p, q.Epoch, q.Generation) {
 		// Another process may have published what this one reads only within a second.
-		if l, err = s.refreshLive(ctx); err != nil {
+		if l, t, err = s.refreshBoth(ctx); err != nil {
 			return PollAnswer{}, err
 		}
-		if place = l.place(&q); place == nodeAhead {
+		if place, o = l.place(t, &p, &q); place == nodeAhead {
 			s.foundAhead(&p, l, q.Epoch, q.Generation)
 		}
 	}
@@ -50,15 +59,15 @@ func (s *Service) Poll(ctx context.Context, p Principal, q nodeproto.Poll) (Poll
 			fmt.Errorf("node %s shows epoch %d, generation %d, version %d: %w", p.NodeName, q.Epoch, q.Generation, q.Have, ErrNodeAhead)
 	}
 	if place == nodeCurrent && q.Wait > 0 {
-		l, place = s.wait(ctx, l, &q)
+		place, o = s.wait(ctx, l, t, &p, &q)
 	}
-	a := PollAnswer{Answer: nodeproto.Answer{Version: l.version}, Generation: l.generation}
+	a := PollAnswer{Answer: nodeproto.Answer{Version: o.version}, Generation: o.generation}
 	if place == nodeBehind {
 		s.count.answered.Add(1)
-		a.Artefact = l.artefact
+		a.Artefact, a.Held = o.artefact.without(q.Held)
 	}
 	if q.Nonce != "" {
-		if a.Freshness, err = s.freshness(l, q.Nonce); err != nil {
+		if a.Freshness, err = s.freshness(o, q.Nonce); err != nil {
 			return PollAnswer{}, err
 		}
 		if a.Freshness != "" {
@@ -66,6 +75,16 @@ func (s *Service) Poll(ctx context.Context, p Principal, q nodeproto.Poll) (Poll
 		}
 	}
 	return a, nil
+}
+
+// refreshBoth reads what is live and the newest rollout.
+func (s *Service) refreshBoth(ctx context.Context) (*live, *trial, error) {
+	// The rollout first: when it is confirmed between the two, it is seen as what is live.
+	if err := s.refreshTrial(ctx); err != nil {
+		return nil, nil, err
+	}
+	l, err := s.refreshLive(ctx)
+	return l, s.trial.p.Load(), err
 }
 
 func checkPoll(q *nodeproto.Poll) error {
@@ -77,6 +96,12 @@ func checkPoll(q *nodeproto.Poll) error {
 	}
 	if len(q.TrustedKeys) > maxAckKeys {
 		return malformed("", "trusted_keys", "poll_malformed", "at most %d keys", maxAckKeys)
+	}
+	if q.Held != "" && !isHex(q.Held, 64) {
+		return malformed("", "held", "poll_malformed", "held is the hash of a payload, 64 lower-case hex digits")
+	}
+	if len(q.Trial) > barrier.MaxIDBytes {
+		return malformed("", "trial", "poll_malformed", "trial is the id of a rollout, at most %d bytes", barrier.MaxIDBytes)
 	}
 	return nil
 }
@@ -90,7 +115,55 @@ const (
 	nodeAhead
 )
 
-func (l *live) place(q *nodeproto.Poll) nodePlace {
+// offer is what counts as live for one node.
+type offer struct {
+	epoch, generation, version uint64
+	hash                       string
+	artefact                   *payload // nil when nothing is published
+}
+
+// payload is an artefact that may be sent with its payload or without.
+type payload seal.Artefact
+
+// without returns the artefact, and without its payload when that is held.
+func (p *payload) without(held string) (a *seal.Artefact, isHeld bool) {
+	if held == "" || held != p.PayloadBLAKE3 {
+		return (*seal.Artefact)(p), false
+	}
+	bare := seal.Artefact(*p)
+	bare.Payload = nil
+	return &bare, true
+}
+
+func (l *live) offer() offer {
+	return offer{l.epoch, l.generation, l.version, l.hash, (*payload)(l.artefact)}
+}
+
+// place tells where a node stands against what counts as live for it.
+func (l *live) place(t *trial, p *Principal, q *nodeproto.Poll) (nodePlace, offer) {
+	if t.concerns(p.NodeID) && t.row.Epoch == l.epochNow && newer(t.row.Epoch, t.row.Generation, l.epoch, l.generation) {
+		tried := offer{t.row.Epoch, t.row.Generation, t.row.Version, t.row.ContentHash, (*payload)(t.artefact())}
+		switch {
+		case t.issued(q.Epoch, q.Generation) && q.Have == t.row.Version:
+			// On trial, or taken back and not yet back: nothing alarming either way.
+			return nodeCurrent, tried
+		case q.Trial == string(t.rollout.ID) && tried.artefact != nil && newer(tried.epoch, tried.generation, q.Epoch, q.Generation):
+			return nodeBehind, tried
+		}
+	}
+	if l.confirms(q) {
+		return nodeBehind, l.offer()
+	}
+	return l.placeLive(q), l.offer()
+}
+
+// confirms tells whether l is the confirmation of what the node has on trial.
+func (l *live) confirms(q *nodeproto.Poll) bool {
+	return q.Trial != "" && l.row != nil && l.row.Kind == seal.KindConfirmed &&
+		q.Epoch == l.epoch && q.Generation == l.generation
+}
+
+func (l *live) placeLive(q *nodeproto.Poll) nodePlace {
 	if q.Epoch != 0 || q.Generation != 0 {
 		switch {
 		case newer(q.Epoch, q.Generation, l.epoch, l.generation):
@@ -110,38 +183,44 @@ func (l *live) place(q *nodeproto.Poll) nodePlace {
 }
 
 // wait waits for something newer than what q has.
-func (s *Service) wait(ctx context.Context, l *live, q *nodeproto.Poll) (*live, nodePlace) {
+func (s *Service) wait(ctx context.Context, l *live, t *trial, p *Principal, q *nodeproto.Poll) (nodePlace, offer) {
+	place, o := l.place(t, p, q)
 	if s.count.waiting.Add(1) > s.maxLongPolls {
 		s.count.waiting.Add(-1)
-		return l, nodeCurrent
+		return place, o
 	}
 	defer s.count.waiting.Add(-1)
 	timer := time.NewTimer(q.Wait)
 	defer timer.Stop()
-	for {
+	for place == nodeCurrent {
+		// What is on trial wakes those alone whom it concerns and who ask for it.
+		var tried <-chan struct{}
+		if q.Trial != "" {
+			tried = t.over()
+		}
 		select {
 		case <-l.superseded:
-			l = s.live.load()
-			if place := l.place(q); place != nodeCurrent {
-				return l, place
-			}
+		case <-tried:
 		case <-timer.C:
-			return l, nodeCurrent
+			return place, o
 		case <-ctx.Done():
-			return l, nodeCurrent
+			return place, o
 		case <-s.stopping:
-			return l, nodeCurrent
+			return place, o
 		}
+		l, t = s.live.load(), s.trial.p.Load()
+		place, o = l.place(t, p, q)
 	}
+	return place, o
 }
 
 // freshness proves to the node that asked with nonce what is live now; there is nothing to prove before
 // anything is.
-func (s *Service) freshness(l *live, nonce string) (string, error) {
-	if l.artefact == nil {
+func (s *Service) freshness(o offer, nonce string) (string, error) {
+	if o.artefact == nil {
 		return "", nil
 	}
 	return seal.SignFreshness(s.key, seal.FreshnessStatement{
-		Nonce: nonce, Epoch: l.epoch, Generation: l.generation, ContentHash: l.hash, IssuedAt: s.now(),
+		Nonce: nonce, Epoch: o.epoch, Generation: o.generation, ContentHash: o.hash, IssuedAt: s.now(),
 	})
 }

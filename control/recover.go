@@ -100,7 +100,8 @@ func (s *Service) recoverEpoch(ctx context.Context, p Principal, r RecoverReques
 
 // believe takes the activation that a node acknowledges at its word when the control plane's own key signed
 // it: one that is newer than all that the store knows stops all signing until the epoch is raised.
-func (s *Service) believe(ctx context.Context, p *Principal, l *live, signed seal.SignedActivation) error {
+// What is on trial proves nothing, whoever shows it.
+func (s *Service) believe(ctx context.Context, p *Principal, l *live, t *trial, signed seal.SignedActivation) error {
 	if signed == "" {
 		return nil
 	}
@@ -108,7 +109,8 @@ func (s *Service) believe(ctx context.Context, p *Principal, l *live, signed sea
 	if err != nil {
 		return nil // another key's, or nobody's: it proves nothing
 	}
-	if !newer(act.Epoch, act.Generation, l.epochNow, l.generation) || s.roster.wasBelieved(p, signed) {
+	if !newer(act.Epoch, act.Generation, l.epochNow, l.generation) || s.roster.wasBelieved(p, signed) ||
+		t.issued(act.Epoch, act.Generation) && act.Rollout == string(t.row.ID) {
 		return nil
 	}
 	n := AheadNode{

@@ -76,11 +76,11 @@ func (e *TargetError) Error() string {
 // actionRollback names a rollback in the audit log.
 const actionRollback = "config.rollback"
 
-// Rollback makes a stored version live again under the next generation (operator). Any will do that can be
+// Rollback makes a stored version live again under the next generation, or puts it to the cohort (operator). Any will do that can be
 // opened, one that never was live too: it was built and signed here. One that was sealed with another key than
 // the present one is sealed anew, which changes neither its version nor its content. Errors: *TargetError,
 // *PlanChangedError, *DisruptiveError, *StaleError (which is ErrConflict), *AheadNodeError (which is ErrNodeAhead),
-// ErrKeyMismatch, ErrKeyReused. With any error the live pointer did not move, with Apply's exception.
+// *RolloutOpenError (which is ErrRolloutOpen), ErrKeyMismatch, ErrKeyReused. With any error the live pointer did not move, with Apply's exception.
 func (s *Service) Rollback(ctx context.Context, p Principal, r RollbackRequest) (RollbackResult, error) {
 	if err := p.operates(); err != nil {
 		return RollbackResult{}, err
@@ -103,11 +103,14 @@ func (s *Service) Rollback(ctx context.Context, p Principal, r RollbackRequest) 
 	res, err := once(ctx, s, p, actionRollback, r.IdempotencyKey, r.identity(), func(keep keeper[RollbackResult]) (RollbackResult, error) {
 		return s.rollback(ctx, p, r, keep)
 	})
+	if err == nil {
+		res.Rollout, err = s.proposed(ctx, res.RolloutID, res.Rollout)
+	}
 	switch {
 	case err != nil:
 		s.count.rollbackFailures.Add(1)
 		s.auditRefusal(ctx, p, actionRollback, r.target(), err)
-	case !res.Replayed:
+	case res.RolledBack && !res.Replayed:
 		s.count.rollbacks.Add(1)
 		s.log.Info("rolled back", "version", res.Version, "generation", res.Generation, "content_hash", res.ContentHash,
 			"zones", res.Zones, "changes", res.Plan.Changes, "resealed", res.Resealed, "by", p.actor())
@@ -117,8 +120,12 @@ func (s *Service) Rollback(ctx context.Context, p Principal, r RollbackRequest) 
 
 // identity is what a repetition must have in common with the first request.
 func (r RollbackRequest) identity() any {
-	r.IdempotencyKey = ""
-	return r
+	how := r.Rollout.identity()
+	r.IdempotencyKey, r.Rollout = "", nil
+	return struct {
+		RollbackRequest
+		How *rolloutIdentity
+	}{r, how}
 }
 
 // target names in the audit log what a refused request asked for.
@@ -190,8 +197,12 @@ func (s *Service) findTarget(ctx context.Context, r RollbackRequest) (*target, e
 	return t, nil
 }
 
-// rollback decides, seals anew if need be, activates, proves and publishes.
+// rollback decides, seals anew if need be, and proposes, or activates, proves and publishes.
 func (s *Service) rollback(ctx context.Context, p Principal, r RollbackRequest, keep keeper[RollbackResult]) (RollbackResult, error) {
+	h, err := s.how(ctx, r.Rollout)
+	if err != nil {
+		return RollbackResult{}, err
+	}
 	t, err := s.findTarget(ctx, r)
 	switch {
 	case err != nil:
@@ -205,7 +216,29 @@ func (s *Service) rollback(ctx context.Context, p Principal, r RollbackRequest, 
 	if err := s.maySign(t.platform); err != nil {
 		return RollbackResult{}, err
 	}
-	pub, err := s.activateTarget(p, t, r.Message)
+	c, err := s.prepareTarget(t, r.Message)
+	if err != nil {
+		return RollbackResult{}, err
+	}
+	again := func() (*snapshot.Plan, error) {
+		again, err := s.findTarget(ctx, r)
+		if err != nil {
+			return nil, err
+		}
+		return again.plan, nil
+	}
+	if h.coordinated() {
+		res := t.result(0)
+		res.Rollout, err = s.propose(ctx, p, h, c, func(ro barrier.Rollout) (*Replay, error) {
+			res.RolloutID, res.Generation = ro.ID, ro.Generation
+			return keep.with(res)
+		})
+		if err != nil {
+			return RollbackResult{}, s.lost(err, again)
+		}
+		return res, nil
+	}
+	pub, err := s.activate(p, h, c, t.live)
 	if err != nil {
 		return RollbackResult{}, err
 	}
@@ -215,13 +248,7 @@ func (s *Service) rollback(ctx context.Context, p Principal, r RollbackRequest, 
 		return RollbackResult{}, err
 	}
 	if err := s.publish(ctx, pub); err != nil {
-		return RollbackResult{}, s.lost(err, func() (*snapshot.Plan, error) {
-			again, err := s.findTarget(ctx, r)
-			if err != nil {
-				return nil, err
-			}
-			return again.plan, nil
-		})
+		return RollbackResult{}, s.lost(err, again)
 	}
 	s.opened.set(t.snap)
 	l := pub.live(t.row, t.sealed)
@@ -233,42 +260,22 @@ func (s *Service) rollback(ctx context.Context, p Principal, r RollbackRequest, 
 	return res, nil
 }
 
-// activateTarget makes the publication; t gets the seal that it will have.
-func (s *Service) activateTarget(p Principal, t *target, message string) (Publication, error) {
-	fail := func(err error) (Publication, error) {
-		return Publication{}, fmt.Errorf("version %d: %w", t.row.Version, err)
-	}
+// prepareTarget makes the candidate; t gets the seal that it will have.
+func (s *Service) prepareTarget(t *target, message string) (candidate, error) {
 	if t.reseal {
 		sealed, err := seal.Seal(s.key, t.snap)
 		if err != nil {
-			return fail(err)
+			return candidate{}, fmt.Errorf("version %d: %w", t.row.Version, err)
 		}
 		t.sealed = sealed
+		t.row.KeyID, t.row.Bytes = sealed.KeyID, int64(len(sealed.Payload))
 	}
-	at := s.now().UTC().Truncate(time.Millisecond)
-	act := seal.Activation{
-		Platform: t.platform.ID, Epoch: t.platform.Epoch, Generation: t.platform.Generation + 1,
-		Kind: seal.KindRollback, ParentGeneration: t.platform.Generation, IssuedAt: at,
-	}.Of(t.sealed)
-	signed, err := seal.Activate(s.key, t.sealed, act)
-	if err != nil {
-		return fail(err)
-	}
-	if _, err := s.prove(seal.Artefact{Sealed: t.sealed, Activation: signed}, t.snap); err != nil {
-		return fail(err)
-	}
-	pub := Publication{
-		SeenGeneration: t.platform.Generation, Activation: act, Signed: signed, By: p.actor(), At: at,
-		Audit: s.entry(p, "", actionRollback, fmt.Sprintf("version %d", t.row.Version)), Also: s.keySwitch(p, t.live),
-	}
-	if t.reseal {
-		pub.Reseal = &t.sealed
-		t.row.KeyID, t.row.Bytes = t.sealed.KeyID, act.PayloadBytes
-	}
-	pub.Audit.Detail = detail(map[string]any{
-		"generation": act.Generation, "content_hash": act.ContentHash, "message": message, "changes": t.plan.Changes,
-		"disruptive": t.plan.Disruptive, "from_version": t.live.Version, "resealed": t.reseal,
-		"never_active": len(t.row.Generations) == 0, "key_id": string(t.sealed.KeyID),
-	})
-	return pub, nil
+	return candidate{
+		kind: seal.KindRollback, platform: t.platform, sealed: t.sealed, reseal: t.reseal, snap: t.snap, message: message,
+		at: s.now().UTC().Truncate(time.Millisecond),
+		detail: map[string]any{
+			"changes": t.plan.Changes, "disruptive": t.plan.Disruptive, "from_version": t.live.Version, "resealed": t.reseal,
+			"never_active": len(t.row.Generations) == 0,
+		},
+	}, nil
 }

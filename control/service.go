@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/guardyn-edge/guardyn/barrier"
 	"github.com/guardyn-edge/guardyn/seal"
 )
 
@@ -74,12 +75,15 @@ type Service struct {
 	lookups     chan struct{} // one slot per token that is read
 	stopping    chan struct{} // closed when Run ends: long polls are answered
 	live        liveState
+	trial       trialState
+	decisions   decisions
 	opened      openedSnapshot
 	credentials credentials
 	hashers     sync.Pool // of *blake3.Hasher
 	roster      roster
 	issues      issues
 	rows        sharedCall[*savedRows]
+	rosters     sharedCall[barrier.Roster]
 	count       counters
 }
 
@@ -137,6 +141,14 @@ func (s *Service) Run(ctx context.Context) error {
 		}
 	}()
 	changes := all // nil once it is closed
+	var steps <-chan struct{}
+	if s.cohort != nil {
+		// On SQLite this alone hints at what rollouts do.
+		steps = s.cohort.Watch(hearing, barrier.TopicHead)
+		if err := s.store.AdoptLive(ctx); err != nil && ctx.Err() == nil {
+			s.log.Warn("what is live could not be given to the cohort; the next publication does it", "error", err)
+		}
+	}
 	tick := time.NewTicker(s.refresh)
 	defer tick.Stop()
 	failing := false
@@ -160,6 +172,10 @@ func (s *Service) Run(ctx context.Context) error {
 			if !hinted {
 				changes = nil // ctx is done
 			}
+		case _, hinted = <-steps:
+			if !hinted {
+				steps = nil // the same
+			}
 		case <-ctx.Done():
 			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTimeout)
 			defer cancel()
@@ -178,11 +194,13 @@ func (s *Service) follow(ctx context.Context) error {
 		return fmt.Errorf("reading revisions: %w", err)
 	}
 	s.credentials.keep(rev.Directory)
-	if l := s.live.load(); l != nil && l.epochNow == rev.Epoch && l.generation == rev.Generation {
-		return nil
+	// What is live first: whoever waits for the confirmation of a trial is woken once.
+	if l := s.live.load(); l == nil || l.epochNow != rev.Epoch || l.generation != rev.Generation {
+		if _, err = s.refreshLive(ctx); err != nil {
+			return err
+		}
 	}
-	_, err = s.refreshLive(ctx)
-	return err
+	return s.followTrial(ctx, rev.Rollouts)
 }
 
 // Ready tells whether the store answers and what is live is in memory.
@@ -198,7 +216,7 @@ func (s *Service) Ready(ctx context.Context) error {
 type counters struct {
 	polls, answered, ahead, acks, rejections atomic.Uint64
 	builds, buildNanos, applies, failures    atomic.Uint64
-	rollbacks, rollbackFailures              atomic.Uint64
+	rollbacks, rollbackFailures, proposals   atomic.Uint64
 	waiting                                  atomic.Int64
 }
 
@@ -218,6 +236,12 @@ type Stats struct {
 	RollbackFailures uint64
 	LiveVersion      uint64
 	LiveGeneration   uint64
+
+	Proposals uint64 // of rollouts
+	// Resolved counts ends of rollouts that this process decided, or its database in a call of its.
+	Resolved map[Resolution]uint64
+	// Rollout is the newest one, nil when there never was one.
+	Rollout *barrier.Rollout
 }
 
 // Stats reads the counters; they are not one consistent read.
@@ -229,6 +253,11 @@ func (s *Service) Stats() Stats {
 		Builds: c.builds.Load(), BuildSeconds: time.Duration(c.buildNanos.Load()).Seconds(),
 		Applies: c.applies.Load(), ApplyFailures: c.failures.Load(),
 		Rollbacks: c.rollbacks.Load(), RollbackFailures: c.rollbackFailures.Load(),
+		Proposals: c.proposals.Load(), Resolved: s.decisions.count(),
+	}
+	if t := s.trial.p.Load(); t != nil && t.rollout.ID != "" {
+		ro := t.rollout
+		st.Rollout = &ro
 	}
 	if l := s.live.load(); l != nil {
 		st.LiveVersion, st.LiveGeneration = l.version, l.generation
