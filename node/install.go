@@ -58,7 +58,7 @@ func (a *Agent) install(ctx context.Context, o offer) error {
 		o.order.begin(a.served.snapshot(), v.Snapshot())
 	}
 	a.swap(newInstalled(v, o.art.Activation, sealed), prepared)
-	a.distrust = false
+	a.distrust, a.returned = false, false
 	if a.held != nil && a.held.c == v.Candidate() {
 		a.held = nil
 	}
@@ -127,7 +127,7 @@ func (a *Agent) compiled(ctx context.Context, v *seal.Verified) (Prepared, error
 }
 
 // prepare compiles c. The attempt is on disk before it begins: a compilation that takes the process down
-// with it is counted by the next one. When it succeeds it is the caller's to write down that it ended.
+// with it is counted by the next one. That it ended well is on disk with the caller's next write.
 func (a *Agent) prepare(ctx context.Context, c *seal.Candidate, epoch, generation uint64) (Prepared, error) {
 	payload := c.PayloadBLAKE3()
 	begun := a.state.Loading[payload]
@@ -148,6 +148,7 @@ func (a *Agent) prepare(ctx context.Context, c *seal.Candidate, epoch, generatio
 		// The process lives, so this was no crash.
 		return nil, errors.Join(err, a.save(a.state.loaded(payload)))
 	}
+	a.state = a.state.loaded(payload)
 	return p, nil
 }
 

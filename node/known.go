@@ -127,16 +127,14 @@ func (a *Agent) reject(o offer, err error) {
 	a.rejected = nodeproto.Fingerprint(o.art)
 }
 
-// heldPayload is what the control plane need not send: the candidate, or what is or was served on trial. Only nodes that take part
-// in rollouts say so, since only a control plane that knows of them is asked by these.
+// heldPayload is what the control plane need not send: the candidate, what is served on trial, or what is served again after one. At no
+// other time is it said, since a control plane from before rollouts does not know the question.
 func (a *Agent) heldPayload() string {
 	switch {
 	case a.distrust:
 	case a.held != nil:
 		return a.held.c.PayloadBLAKE3()
-	case a.served.provisional():
-		return a.served.Candidate().PayloadBLAKE3()
-	case a.served != nil && a.state.Rollout.Trial != nil:
+	case a.served.provisional() || a.served != nil && a.returned:
 		return a.served.Candidate().PayloadBLAKE3()
 	}
 	return ""

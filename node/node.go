@@ -55,6 +55,7 @@ type Agent struct {
 	held         *held  // the candidate of a rollout, compiled
 	rejected     string // Fingerprint of the offer that was refused last
 	distrust     bool   // an offer without its payload was refused: the next is to come with it
+	returned     bool   // from a trial, and nothing was installed since
 	pending      *nodeproto.Ack
 	fresh        freshness
 	// toldStale: the last acknowledgement that was delivered said that nothing is fresh.
@@ -194,7 +195,7 @@ func (a *Agent) bootSlot(ctx context.Context, name string) error {
 	if err != nil {
 		return fmt.Errorf("slot %s: %w", name, err)
 	}
-	if err := a.save(a.state.loaded(act.PayloadBLAKE3)); err != nil {
+	if err := a.save(a.state); err != nil {
 		return err
 	}
 	a.swap(newInstalled(v, art.Activation, art.Sealed), prepared)

@@ -26,7 +26,7 @@ type RolloutConfig struct {
 // RunRollouts takes part in rollouts while the node belongs to the cohort, until ctx ends; it returns nil then. What is
 // served goes on being served. Boot comes before it, and Run goes on beside it.
 //
-// The control plane is asked whether the node belongs to the cohort at the start, at the agent's interval, and when the agent
+// The control plane is asked whether the node belongs to the cohort at the start, as often as the agent polls, and when the agent
 // has installed something. A node that has left the cohort takes part until the trial that it remembers has ended.
 func (a *Agent) RunRollouts(ctx context.Context, cfg RolloutConfig) error {
 	if cfg.Store == nil || cfg.Source == nil {
@@ -35,25 +35,36 @@ func (a *Agent) RunRollouts(ctx context.Context, cfg RolloutConfig) error {
 	cfg.Timing.CallTimeout = cmp.Or(cfg.Timing.CallTimeout, barrier.DefaultTiming.CallTimeout)
 	failures := 0
 	for ctx.Err() == nil {
+		pause := a.askAgain()
 		self, err := cfg.Source.Self(ctx)
-		pause := a.cfg.Interval
-		switch {
-		case err != nil:
+		if err == nil && (self.Cohort || a.remembersTrial()) {
+			if err = a.takePart(ctx, cfg, self); err == nil {
+				failures = 0
+				continue
+			}
+			a.log.Error("cannot take part in rollouts", "error", err)
+		}
+		if err != nil {
 			failures++
 			pause = a.backoff(failures)
 			a.log.Debug("the control plane does not say whether this node belongs to the cohort", "error", err)
-		case self.Cohort || a.remembersTrial():
-			failures = 0
-			if err := a.takePart(ctx, cfg, self); err != nil {
-				return err
-			}
-			continue
-		default:
+		} else {
 			failures = 0
 		}
 		a.waitForNews(ctx, pause)
 	}
 	return nil
+}
+
+// askAgain is how long after an answer a node that is not in the cohort asks again: it was in it and was drained, or it
+// is one of thousands that never are.
+func (a *Agent) askAgain() time.Duration {
+	a.work.Lock()
+	defer a.work.Unlock()
+	if a.state.tookPart() {
+		return a.cfg.Interval
+	}
+	return max(a.cfg.Interval, a.cfg.Wait)
 }
 
 func (a *Agent) remembersTrial() bool {

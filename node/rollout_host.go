@@ -76,11 +76,7 @@ func (c *cohort) voting() *barrier.Rollout {
 // own poll; until then it is unavailable.
 func (c *cohort) Get(ctx context.Context, d barrier.Digest) ([]byte, error) {
 	if ro := c.voting(); ro != nil && ro.Digest == d {
-		o, err := c.fetch(ctx, d)
-		if err != nil {
-			return nil, err
-		}
-		return o.raw, nil
+		return c.fetch(ctx, d)
 	}
 	c.a.work.Lock()
 	defer c.a.work.Unlock()
@@ -98,23 +94,27 @@ func (c *cohort) Get(ctx context.Context, d barrier.Digest) ([]byte, error) {
 	return nil, errors.New("this node has not installed it yet")
 }
 
-// fetch asks for the candidate that the open rollout carries.
-func (c *cohort) fetch(ctx context.Context, d barrier.Digest) (*candidate, error) {
+// fetch asks for the candidate that the open rollout carries, and does not look at it. What is malformed will not be better when it
+// is fetched again.
+func (c *cohort) fetch(ctx context.Context, d barrier.Digest) ([]byte, error) {
 	c.a.work.Lock()
-	unproven := c.a.unproven()
+	unproven, provisional := c.a.unproven(), c.a.served.provisional()
 	c.a.work.Unlock()
-	if unproven {
+	switch {
+	case unproven:
 		return nil, errors.New("nothing proves yet that what this node has is live: it votes once it has installed something that is")
+	case provisional:
+		return nil, errors.New("the activation that confirms what this node serves has not come yet: without it there is nothing to go back to")
 	}
 	got, err := c.cfg.Source.Candidate(ctx, string(d))
-	if err != nil {
+	var r *seal.Refusal
+	switch {
+	case errors.As(err, &r):
+		return nil, fmt.Errorf("%w: %w", barrier.ErrNoArtefact, err)
+	case err != nil:
 		return nil, err
 	}
-	raw, err := encodeCandidate(got)
-	if err != nil {
-		return nil, err
-	}
-	return c.open(raw)
+	return encodeCandidate(got)
 }
 
 // open verifies a file; the last one is remembered.
@@ -199,7 +199,11 @@ func (c *cohort) candidate(ctx context.Context, p barrier.Pointer, raw []byte) (
 	if ro := c.voting(); ro == nil || ro.Pointer() != p {
 		return nil, errors.New("what this node serves has changed")
 	}
-	o, err := c.fetch(ctx, p.Digest)
+	raw, err := c.fetch(ctx, p.Digest)
+	if err != nil {
+		return nil, err
+	}
+	o, err := c.open(raw)
 	if err != nil {
 		return nil, err
 	}

@@ -53,6 +53,7 @@ func (w *wayBack) Swap(context.Context) error {
 		return errChanged
 	}
 	a.swap(w.home, w.prepared)
+	a.returned = true
 	a.report(nil)
 	a.nudge()
 	return nil
