@@ -2,8 +2,6 @@ package sqlstore
 
 import (
 	"context"
-	"database/sql"
-	"fmt"
 
 	"github.com/guardyn-edge/guardyn/barrier"
 )
@@ -53,35 +51,4 @@ func (t *Tx) EmptyRoster(ctx context.Context, revision uint64) (barrier.Roster, 
 		return barrier.Roster{}, err
 	}
 	return roster, nil
-}
-
-// Rollout returns a rollout, however old, with the seats of its epoch: of each the member's ballot, and its registration as
-// it is now. ErrUnknown when there never was one of that id.
-func (s *Store) Rollout(ctx context.Context, id barrier.RolloutID) (barrier.Rollout, []barrier.Seat, error) {
-	var (
-		r     barrier.Rollout
-		seats []barrier.Seat
-		none  = fmt.Errorf("%w: cohort %s never had rollout %.80q", barrier.ErrUnknown, s.cohort, id)
-	)
-	if barrier.CheckMember(barrier.MemberID(id), "boot") != nil { // the form is the same
-		return r, nil, none
-	}
-	err := s.each(ctx, func(rows *sql.Rows) error {
-		var seat barrier.Seat
-		into := append(rolloutInto(&r), column[barrier.MemberID]{&seat.Member}, column[barrier.BootID]{&seat.Registration.Boot},
-			column[uint64]{&seat.Registration.Incarnation}, column[uint64]{&seat.Registration.Joined})
-		err := rows.Scan(append(into, ballotInto(&seat.Ballot)...)...)
-		seats = append(seats, seat)
-		return err
-	}, `SELECT `+rolloutColumns+`, b.member, m.boot, m.incarnation, m.joined, `+ballotColumns+`
-		FROM barrier.rollout r JOIN barrier.ballot b ON b.cohort = r.cohort AND b.generation = r.generation
-		`+s.dialect.lookUp("barrier.member", "m", "m.cohort = b.cohort AND m.member = b.member")+`
-		WHERE r.cohort = $1 AND r.id = $2 ORDER BY b.member`, s.cohort, string(id))
-	switch {
-	case err != nil:
-		return barrier.Rollout{}, nil, fmt.Errorf("read rollout %s: %w", id, err)
-	case len(seats) == 0: // an epoch has a member at least
-		return barrier.Rollout{}, nil, none
-	}
-	return r, seats, nil
 }

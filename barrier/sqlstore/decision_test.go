@@ -74,7 +74,7 @@ func TestEmptyRoster(t *testing.T) {
 		if row.Roster.Revision != 2 || len(row.Roster.Members) != 0 || row.Rollout.State != barrier.Aborted || row.Rollout.ID != ro.ID {
 			t.Errorf("the row is %+v", row)
 		}
-		_, err = c.s.Propose(c.ctx, barrier.Proposal{ID: "x", Proposer: "test", Digest: "test:x", RosterRevision: 2})
+		_, err = c.s.Propose(c.ctx, barrier.Proposal{ID: "x", Proposer: "test", Digest: "test:x", RosterRevision: 2, Seen: row.Generation})
 		c.is(err, barrier.ErrInvalid)
 		_, err = c.s.SetRoster(c.ctx, 2, c.members)
 		c.ok(err)

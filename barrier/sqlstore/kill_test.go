@@ -57,7 +57,7 @@ func work(url string) error {
 		case ro == nil || !ro.Open():
 			p := barrier.Proposal{
 				ID: barrier.RolloutID(fmt.Sprintf("r%d", row.Generation+1)), Proposer: "worker", Digest: barrier.Digest(fmt.Sprintf("test:%d", row.Generation+1)),
-				RosterRevision: row.Roster.Revision, Deadline: time.Hour,
+				RosterRevision: row.Roster.Revision, Seen: row.Generation, Deadline: time.Hour,
 			}
 			if row.Generation%2 == 1 {
 				p.Window, p.Soak, p.EvidenceTTL = time.Hour, time.Millisecond, time.Hour
@@ -153,12 +153,12 @@ func (c *cohort) whole(row barrier.Row, pointer string) {
 		if ro.State == barrier.Confirmed || ro.State == barrier.Committed && ro.Window == 0 {
 			committed = ro.Pointer()
 		}
-		ballots, err := c.s.Ballots(c.ctx, ro.ID)
+		_, seats, err := c.s.Rollout(c.ctx, ro.ID)
 		c.ok(err)
-		if len(ballots) != ro.EpochSize {
-			c.t.Errorf("%v has %d ballots for %d members", ro.Ref, len(ballots), ro.EpochSize)
+		if len(seats) != ro.EpochSize {
+			c.t.Errorf("%v has %d ballots for %d members", ro.Ref, len(seats), ro.EpochSize)
 		}
-		for _, b := range ballots {
+		for _, b := range seats {
 			if decided := ro.State != barrier.Proposed && ro.State != barrier.Staging && ro.State != barrier.Aborted; decided && b.Ballot.Vote != barrier.Acked {
 				c.t.Errorf("%v is %s and %s said %q", ro.Ref, ro.State, b.Member, b.Ballot.Vote)
 			}

@@ -36,34 +36,37 @@ func (s *Store) Rollouts(ctx context.Context, limit int, before uint64) (_ []bar
 	return all, nil
 }
 
-// MemberBallot is what one member of an epoch said.
-type MemberBallot struct {
-	Member barrier.MemberID `json:"member"`
-	Ballot barrier.Ballot   `json:"ballot"`
-}
-
-// Ballots returns the ballots of a rollout's whole epoch, sorted by member: zero ones of members that said nothing.
-// ErrUnknown when there never was such a rollout.
-func (s *Store) Ballots(ctx context.Context, id barrier.RolloutID) ([]MemberBallot, error) {
-	unknown := fmt.Errorf("%w: cohort %s never had rollout %.80q", barrier.ErrUnknown, s.cohort, id)
+// Rollout returns a rollout, however old, with the seats of its epoch: of each the member's ballot, and its registration as
+// it is now. ErrUnknown when there never was one of that id.
+func (s *Store) Rollout(ctx context.Context, id barrier.RolloutID) (barrier.Rollout, []barrier.Seat, error) {
+	var (
+		r     barrier.Rollout
+		seats []barrier.Seat
+		none  = fmt.Errorf("%w: cohort %s never had rollout %.80q", barrier.ErrUnknown, s.cohort, id)
+	)
 	if barrier.CheckMember(barrier.MemberID(id), "boot") != nil { // the form is the same
-		return nil, unknown
+		return r, nil, none
 	}
-	var all []MemberBallot
 	err := s.each(ctx, func(rows *sql.Rows) error {
-		var b MemberBallot
-		err := rows.Scan(append([]any{column[barrier.MemberID]{&b.Member}}, ballotInto(&b.Ballot)...)...)
-		all = append(all, b)
+		var seat barrier.Seat
+		into := append(rolloutInto(&r), column[barrier.MemberID]{&seat.Member}, column[barrier.BootID]{&seat.Registration.Boot},
+			column[uint64]{&seat.Registration.Incarnation}, column[uint64]{&seat.Registration.Joined})
+		err := rows.Scan(append(into, ballotInto(&seat.Ballot)...)...)
+		seats = append(seats, seat)
 		return err
-	}, `SELECT b.member, `+ballotColumns+` FROM barrier.ballot b
-		WHERE b.cohort = $1 AND b.generation = (SELECT generation FROM barrier.rollout WHERE cohort = $1 AND id = $2) ORDER BY b.member`, s.cohort, string(id))
-	if err != nil {
-		return nil, fmt.Errorf("read the ballots of rollout %s: %w", id, err)
+	}, `SELECT `+rolloutColumns+`, b.member, m.boot, m.incarnation, m.joined, `+ballotColumns+`
+		FROM barrier.ballot b
+		`+s.dialect.lookUp("barrier.rollout", "r", "r.cohort = b.cohort AND r.generation = b.generation")+`
+		`+s.dialect.lookUp("barrier.member", "m", "m.cohort = b.cohort AND m.member = b.member")+`
+		WHERE b.cohort = $1 AND b.generation = (SELECT generation FROM barrier.rollout WHERE cohort = $1 AND id = $2)
+		ORDER BY b.member`, s.cohort, string(id))
+	switch {
+	case err != nil:
+		return barrier.Rollout{}, nil, fmt.Errorf("read rollout %s: %w", id, err)
+	case len(seats) == 0: // an epoch has a member at least
+		return barrier.Rollout{}, nil, none
 	}
-	if len(all) == 0 { // an epoch has a member at least
-		return nil, unknown
-	}
-	return all, nil
+	return r, seats, nil
 }
 
 // each calls f with every row of the answer.

@@ -48,17 +48,16 @@ func TestLedger(t *testing.T) {
 			c.is(err, barrier.ErrInvalid)
 		}
 
-		ballots, err := c.s.Ballots(c.ctx, want[2].ID)
+		old, said, err := c.s.Rollout(c.ctx, want[2].ID)
 		c.ok(err)
-		var said []sqlstore.MemberBallot
-		for _, s := range seats {
-			said = append(said, sqlstore.MemberBallot{Member: s.Member, Ballot: s.Ballot})
+		if diff := cmp.Diff(want[2], old); diff != "" {
+			t.Errorf("one of them (-want +got):\n%s", diff)
 		}
-		if diff := cmp.Diff(said, ballots); diff != "" || ballots[1].Ballot.Reason != "no such pool" {
-			t.Errorf("ballots (-want +got):\n%s", diff)
+		if diff := cmp.Diff(seats, said); diff != "" || said[1].Ballot.Reason != "no such pool" {
+			t.Errorf("its seats (-want +got):\n%s", diff)
 		}
 		for _, id := range []barrier.RolloutID{"never", "", "\x00"} {
-			_, err := c.s.Ballots(c.ctx, id)
+			_, _, err := c.s.Rollout(c.ctx, id)
 			c.is(err, barrier.ErrUnknown)
 		}
 		other := open(t, url, "another")
@@ -77,6 +76,7 @@ func TestAnOldProposalIsNotPutAgain(t *testing.T) {
 		before := c.row().Head
 		_, err := c.s.Propose(c.ctx, barrier.Proposal{
 			ID: first.ID, Proposer: "test", Digest: first.Digest, Version: first.Version, RosterRevision: first.RosterRevision,
+			Seen: before.Generation,
 		})
 		c.is(err, barrier.ErrInvalid)
 		if diff := cmp.Diff(before, c.row().Head); diff != "" {

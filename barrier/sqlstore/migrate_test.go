@@ -7,10 +7,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/fstest"
+
+	"github.com/pressly/goose/v3"
 
 	"github.com/guardyn-edge/guardyn/barrier"
 	"github.com/guardyn-edge/guardyn/barrier/sqlstore"
-	"github.com/guardyn-edge/guardyn/store"
 )
 
 // Several processes start at once on an empty database.
@@ -72,14 +74,32 @@ func TestMigrateTheCallersPool(t *testing.T) {
 	}
 }
 
-// The barrier lives in the control plane's database, whichever of the two migrates first.
-func TestBesideTheControlPlane(t *testing.T) {
+// hostMigrates is a host that keeps its own tables in the database, and its own count of them, with the same library.
+func hostMigrates(t *testing.T, d sqlstore.Dialect, raw *sql.DB) error {
+	dialect, table := goose.DialectSQLite3, "schema_version"
+	if d == sqlstore.Postgres {
+		dialect, table = goose.DialectPostgres, "public.schema_version"
+	}
+	provider, err := goose.NewProvider(dialect, raw, fstest.MapFS{
+		"00001_tables.sql": {Data: []byte("-- +goose Up\nCREATE TABLE head (n integer);\nCREATE TABLE rollout (n integer);")},
+		"00002_more.sql":   {Data: []byte("-- +goose Up\nCREATE TABLE member (n integer);")},
+	}, goose.WithDisableGlobalRegistry(true), goose.WithTableName(table))
+	if err != nil {
+		return err
+	}
+	_, err = provider.Up(t.Context())
+	return err
+}
+
+// The barrier lives in its host's database, whichever of the two migrates first.
+func TestBesideTheHost(t *testing.T) {
 	for _, d := range databases {
-		for _, order := range []string{"control plane first", "barrier first"} {
+		for _, order := range []string{"host first", "barrier first"} {
 			t.Run(string(d.dialect)+"/"+order, func(t *testing.T) {
 				url := d.url(t)
+				raw := d.raw(t, url)
 				steps := []func() error{
-					func() error { return store.Migrate(t.Context(), url) },
+					func() error { return hostMigrates(t, d.dialect, raw) },
 					func() error { return sqlstore.MigrateURL(t.Context(), url) },
 				}
 				if order == "barrier first" {
@@ -92,16 +112,20 @@ func TestBesideTheControlPlane(t *testing.T) {
 						}
 					}
 				}
-				db, err := store.Open(t.Context(), url)
-				if err != nil {
-					t.Fatal(err)
-				}
 				newCohort(t, open(t, url, "c"), 1).commit(0)
-				if _, err := db.Platform(t.Context()); err != nil {
-					t.Error(err)
+				var hosts int
+				if err := raw.QueryRowContext(t.Context(), `SELECT count(*) FROM head, member`).Scan(&hosts); err != nil || hosts != 0 {
+					t.Errorf("the host's tables: %d rows, %v", hosts, err)
 				}
-				if err := db.Close(); err != nil {
-					t.Error(err)
+				if d.dialect != sqlstore.Postgres {
+					return
+				}
+				var outside string
+				if err := raw.QueryRowContext(t.Context(), `SELECT coalesce(string_agg(n.nspname || '.' || c.relname, ' ' ORDER BY c.relname), '')
+					FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+					WHERE c.relkind = 'r' AND n.nspname NOT IN ('barrier', 'pg_catalog', 'information_schema')`).Scan(&outside); err != nil ||
+					outside != "public.head public.member public.rollout public.schema_version" {
+					t.Errorf("outside of schema barrier: %s, %v", outside, err)
 				}
 			})
 		}

@@ -76,7 +76,7 @@ func (c *cohort) propose(window time.Duration, change ...func(*barrier.Proposal)
 	id := rand.Text()
 	p := barrier.Proposal{
 		ID: barrier.RolloutID(id), Proposer: "test", Digest: barrier.Digest("test:" + id), Version: 2,
-		RosterRevision: c.row().Roster.Revision, Window: window,
+		RosterRevision: c.row().Roster.Revision, Seen: c.row().Generation, Window: window,
 	}
 	if window > 0 {
 		p.Soak, p.EvidenceTTL = time.Millisecond, time.Hour

@@ -66,7 +66,7 @@ func TestInTheCallersTransaction(t *testing.T) {
 			}},
 			{"Propose", func(tx *sqlstore.Tx) error {
 				_, err := tx.Propose(c.ctx, barrier.Proposal{
-					ID: "one", Proposer: "test", Digest: "test:one", RosterRevision: 2, Window: time.Minute, Soak: time.Millisecond, EvidenceTTL: time.Hour,
+					ID: "one", Proposer: "test", Digest: "test:one", RosterRevision: 2, Seen: c.row().Generation, Window: time.Minute, Soak: time.Millisecond, EvidenceTTL: time.Hour,
 				})
 				return err
 			}},
@@ -76,12 +76,17 @@ func TestInTheCallersTransaction(t *testing.T) {
 			{"Advance", func(tx *sqlstore.Tx) error {
 				return tx.Advance(c.ctx, barrier.Pointer{Generation: 9, Digest: "test:nine"})
 			}},
+			{"Raise", func(tx *sqlstore.Tx) error { return tx.Raise(c.ctx, 20) }},
 			{"Propose again", func(tx *sqlstore.Tx) error {
-				_, err := tx.Propose(c.ctx, barrier.Proposal{ID: "two", Proposer: "test", Digest: "test:two", RosterRevision: 2})
+				_, err := tx.Propose(c.ctx, barrier.Proposal{ID: "two", Proposer: "test", Digest: "test:two", RosterRevision: 2, Seen: c.row().Generation})
 				return err
 			}},
 			{"Abort", func(tx *sqlstore.Tx) error {
 				return tx.Abort(c.ctx, c.row().Rollout.Ref, barrier.ByClaim(7), "enough")
+			}},
+			{"EmptyRoster", func(tx *sqlstore.Tx) error {
+				_, err := tx.EmptyRoster(c.ctx, 2)
+				return err
 			}},
 		}
 		for _, step := range steps {
@@ -119,7 +124,7 @@ func TestInTheCallersTransaction(t *testing.T) {
 		}
 		want := barrier.Pointer{Generation: 9, Digest: "test:nine"}
 		row := c.row()
-		if row.Committed != want || row.Generation != 10 || row.Rollout.State != barrier.Aborted || row.Previous.State != barrier.Confirmed {
+		if row.Committed != want || row.Generation != 21 || len(row.Roster.Members) > 0 || row.Rollout.State != barrier.Aborted || row.Previous.State != barrier.Confirmed {
 			t.Errorf("the row is %+v", row.Head)
 		}
 	})
@@ -282,4 +287,56 @@ func TestSynchronousCommit(t *testing.T) {
 			t.Errorf("%s became %q, %v", setting, got, err)
 		}
 	}
+}
+
+// A vote or evidence that meets a decision under way waits for it, and is judged by what it finds then.
+func TestVotesWaitForADecision(t *testing.T) {
+	onBoth(t, func(t *testing.T, d sqlstore.Dialect, url string, raw *sql.DB) {
+		c := newCohort(t, open(t, url, "c"), 2)
+		for name, call := range map[string]func(r barrier.Ref) error{
+			"Ack":      func(r barrier.Ref) error { return c.s.Ack(c.ctx, r, "m0000", boot("m0000"), "late") },
+			"Converge": func(r barrier.Ref) error { return c.s.Converge(c.ctx, r, "m0000", boot("m0000"), "late") },
+		} {
+			ro := c.propose(time.Minute)
+			decide := func(tx *sqlstore.Tx) error { return tx.Abort(c.ctx, ro.Ref, barrier.ByClaim(c.token), "") }
+			if name == "Converge" {
+				c.ackAll(ro)
+				c.ok(c.s.Commit(c.ctx, ro.Ref, c.token))
+				decide = func(tx *sqlstore.Tx) error { return tx.Revert(c.ctx, ro.Ref, barrier.ByClaim(c.token), "") }
+			}
+			tx := begin(t, raw)
+			c.ok(decide(c.s.In(tx)))
+			answer := make(chan error, 1)
+			go func() { answer <- call(ro.Ref) }()
+			for waiting := d == sqlstore.SQLite; !waiting; { // there the file's lock shows in no table
+				c.ok(raw.QueryRowContext(c.ctx, `SELECT EXISTS (SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted)`).Scan(&waiting))
+				select {
+				case err := <-answer:
+					t.Fatalf("%s did not wait: %v", name, err)
+				default:
+				}
+			}
+			c.ok(tx.Commit())
+			c.is(<-answer, barrier.ErrDecided)
+		}
+	})
+}
+
+// Two calls of one member at once, which share the cohort's lock, end as if one came after the other.
+func TestOneMemberVotesTwiceAtOnce(t *testing.T) {
+	onBoth(t, func(t *testing.T, _ sqlstore.Dialect, url string, _ *sql.DB) {
+		a, b := open(t, url, "c"), open(t, url, "c")
+		c := newCohort(t, a, 1)
+		for range 50 {
+			ro := c.propose(0)
+			answers := make(chan error, 2)
+			go func() { answers <- a.Ack(c.ctx, ro.Ref, "m0000", boot("m0000"), "build") }()
+			go func() { answers <- b.Nack(c.ctx, ro.Ref, "m0000", boot("m0000"), "no") }()
+			first, second := <-answers, <-answers
+			if (first == nil) == (second == nil) || !errors.Is(errors.Join(first, second), barrier.ErrVoted) {
+				t.Fatalf("an ack and a nack at once: %v and %v", first, second)
+			}
+			c.ok(c.s.Abort(c.ctx, ro.Ref, barrier.ByClaim(c.token), ""))
+		}
+	})
 }
