@@ -13,8 +13,9 @@ import (
 // routeRow says who may use a route: public, node, operator, or the least role of a user. body is one that
 // passes as JSON and changes nothing.
 type routeRow struct {
-	who  string
-	body string
+	who   string
+	body  string
+	query string // of what answers 400 to it, where that changes nothing
 }
 
 // routeTable has a row for every route; TestAuthorization fails when the document knows one that it does not.
@@ -30,7 +31,7 @@ func routeTable() map[string]routeRow {
 		"GET /v1/audit":  {who: "admin"},
 
 		"GET /v1/config/plan":      {who: "operator"},
-		"POST /v1/config/apply":    {who: "operator", body: `{"rollout":"none such"}`},
+		"POST /v1/config/apply":    {who: "operator", body: `{"rollout":{"mode":"none such"}}`},
 		"POST /v1/config/rollback": {who: "operator", body: `{"version":999}`},
 		"POST /v1/config/recover":  {who: "operator", body: `{"bump_epoch":false}`},
 		"GET /v1/config/keys":      {who: "operator"},
@@ -68,6 +69,24 @@ func routeTable() map[string]routeRow {
 		"GET /v1/nodes":                     {who: "operator"},
 		"POST /v1/nodes":                    {who: "operator", body: `{"name":""}`},
 		"DELETE /v1/nodes/{node}":           {who: "operator"},
+		"POST /v1/nodes/{node}/drain":       {who: "operator"},
+		"POST /v1/nodes/{node}/undrain":     {who: "operator"},
+		"GET /v1/rollouts":                  {who: "operator"},
+		"GET /v1/rollouts/{id}":             {who: "operator"},
+		"POST /v1/rollouts/{id}/abort":      {who: "operator", body: `{}`},
+		"POST /v1/rollouts/{id}/revert":     {who: "operator", body: `{}`},
+		"GET /v1/cluster/settings":          {who: "operator"},
+		"PUT /v1/cluster/settings":          {who: "operator", body: `{"rollout":"none such"}`},
+		"GET /v1/node/self":                 {who: "node"},
+		"GET /v1/node/candidate":            {who: "node"},
+		"GET /v1/node/rollout/view":         {who: "node", query: "?no=such"},
+		"GET /v1/node/rollout/watch":        {who: "node", query: "?no=such"},
+		"POST /v1/node/rollout/join":        {who: "node", body: `{}`},
+		"POST /v1/node/rollout/ack":         {who: "node", body: `{}`},
+		"POST /v1/node/rollout/nack":        {who: "node", body: `{}`},
+		"POST /v1/node/rollout/converge":    {who: "node", body: `{}`},
+		"POST /v1/node/rollout/withdraw":    {who: "node", body: `{}`},
+		"POST /v1/node/rollout/revert":      {who: "node", body: `{}`},
 		"GET /v1/node/config":               {who: "node"},
 		"POST /v1/node/ack":                 {who: "node", body: `{"version":99}`},
 	}
@@ -154,7 +173,7 @@ func TestAuthorization(t *testing.T) {
 		row := table[r]
 		ok := admitted(row.who)
 		for _, as := range []string{"anonymous", "viewer", "editor", "admin", "operator", "node"} {
-			a := p.request(as, method, target, row.body)
+			a := p.request(as, method, target+row.query, row.body)
 			nothing := a.status == http.StatusNotFound && strings.Contains(a.body, "nothing at this path")
 			got := "admitted"
 			switch {
@@ -206,7 +225,7 @@ func TestDocument(t *testing.T) {
 		}
 	}
 	// What only operators read and write is not described to others by its schemas either.
-	for _, schema := range []string{"NewWorkspace", "ApplyRequest", "RollbackRequest", "RecoverResult", "KeysReport", "CreatedNode", "HistoryEntry"} {
+	for _, schema := range []string{"NewWorkspace", "ApplyRequest", "RollbackRequest", "RecoverResult", "KeysReport", "Rollout", "ClusterSettings", "EndRollout", "CreatedNode", "HistoryEntry"} {
 		if a := p.request("anonymous", "GET", "/openapi.json", ""); strings.Contains(a.body, `"`+schema+`"`) {
 			t.Errorf("the public document describes %s", schema)
 		}

@@ -16,6 +16,9 @@ import (
 	"github.com/guardyn-edge/guardyn/zone"
 )
 
+// challenge asks for a token (RFC 6750 §3).
+const challenge = `Bearer realm="guardyn"`
+
 // statusClientGone is what the log says of an answer that nobody waits for; it is never sent.
 const statusClientGone = 499
 
@@ -57,6 +60,8 @@ func (c *call) failure(err error) *Error {
 		stale      *control.StaleError
 		target     *control.TargetError
 		ahead      *control.AheadNodeError
+		open       *control.RolloutOpenError
+		state      *control.RolloutStateError
 		refusal    *seal.Refusal
 		large      *errTooLarge
 		media      *errMediaType
@@ -95,6 +100,12 @@ func (c *call) failure(err error) *Error {
 		set(http.StatusConflict, target.Code, upper(target.Error()))
 	case errors.As(err, &ahead):
 		set(http.StatusConflict, "ahead_node", upper(ahead.Error()))
+	case errors.As(err, &open):
+		set(http.StatusConflict, "rollout_open", upper(open.Error()))
+		e.Rollout = rolloutPointer(&control.Rollout{Rollout: open.Rollout})
+	case errors.As(err, &state):
+		set(http.StatusConflict, "rollout_state", upper(state.Error()))
+		e.Rollout = rolloutPointer(&control.Rollout{Rollout: state.Rollout})
 	case c.condition.given() && (errors.Is(err, control.ErrConflict) || errors.Is(err, control.ErrExists)):
 		set(http.StatusPreconditionFailed, "precondition_failed", "The object is not at the revision that the condition names; read it again.")
 	case errors.As(err, &large):
@@ -160,7 +171,7 @@ func (c *call) fail(err error) {
 	hd := c.w.Header()
 	switch e.Status {
 	case http.StatusUnauthorized:
-		hd["Www-Authenticate"] = []string{`Bearer realm="guardyn"`}
+		hd["Www-Authenticate"] = []string{challenge}
 	case http.StatusServiceUnavailable:
 		hd["Retry-After"] = []string{"1"}
 	}

@@ -298,7 +298,7 @@ func flowPublish(t *testing.T, p *plane) {
 	if len(h.Items) != 1 || !h.Items[0].ActivatedAt.IsZero() || h.Items[0].Message != "first" {
 		t.Errorf("older history %+v", h)
 	}
-	_, err = op.Apply(ctx, api.ApplyRequest{Rollout: "canary"})
+	_, err = op.Apply(ctx, api.ApplyRequest{Rollout: &api.RolloutOptions{Mode: "canary"}})
 	wantProblem(t, err, http.StatusUnprocessableEntity, "problems")
 	flowRollback(t, p)
 }

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"io"
@@ -17,6 +18,8 @@ import (
 	"time"
 
 	"github.com/guardyn-edge/guardyn/api"
+	"github.com/guardyn-edge/guardyn/barrier"
+	"github.com/guardyn-edge/guardyn/barrier/sqlstore"
 	"github.com/guardyn-edge/guardyn/control"
 	"github.com/guardyn-edge/guardyn/internal/testpg"
 	"github.com/guardyn-edge/guardyn/seal"
@@ -32,8 +35,10 @@ type plane struct {
 	addr  string
 	svc   *control.Service
 	store *store.DB
-	key   seal.SigningKey
-	drain context.CancelFunc
+	// rollouts is the cohort that svc proposes to and nodes vote in.
+	rollouts *sqlstore.Store
+	key      seal.SigningKey
+	drain    context.CancelFunc
 	// Tokens by principal: operator, viewer, editor, admin (of the workspace Acme), stranger (admin of the
 	// workspace Other), node, node2.
 	tokens map[string]string
@@ -81,12 +86,27 @@ func newPlane(t testing.TB, opts ...planeOption) *plane {
 	if cfg.logs != nil {
 		logger = slog.New(slog.NewTextHandler(cfg.logs, nil))
 	}
-	svc, err := control.New(control.Config{Store: db, SigningKey: key, Now: cfg.now, Logger: logger})
+	// As the host wires them: one database, one transaction.
+	var svc *control.Service
+	writer, reader := db.Pools()
+	dialect := sqlstore.Dialect(db.Kind())
+	if err := sqlstore.Migrate(ctx, writer, dialect); err != nil {
+		t.Fatal(err)
+	}
+	rollouts, err := sqlstore.New(ctx, writer, dialect, "nodes", sqlstore.ReadFrom(reader),
+		sqlstore.OnChange(func(ctx context.Context, tx *sql.Tx, before, after barrier.Head) error {
+			return db.DecideIn(ctx, tx, before, after, svc.Decided)
+		}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	db.JoinCohort(func(tx *sql.Tx) store.CohortTx { return rollouts.In(tx) })
+	svc, err = control.New(control.Config{Store: db, Cohort: rollouts, SigningKey: key, Now: cfg.now, Logger: logger})
 	if err != nil {
 		t.Fatal(err)
 	}
 	draining, drain := context.WithCancel(context.Background())
-	h, err := api.NewHandler(svc, api.Options{Now: cfg.now, Logger: logger, Draining: draining, Ready: cfg.ready})
+	h, err := api.NewHandler(svc, api.Options{Now: cfg.now, Logger: logger, Draining: draining, Ready: cfg.ready, Rollouts: rollouts})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,12 +130,13 @@ func newPlane(t testing.TB, opts ...planeOption) *plane {
 		server.Close()
 		cancel()
 		running.Wait()
-		if err := db.Close(); err != nil {
+		h.Close()
+		if err := errors.Join(rollouts.Close(), db.Close()); err != nil {
 			t.Error(err)
 		}
 	})
 	p := &plane{
-		t: t, url: "http://" + l.Addr().String(), addr: l.Addr().String(), svc: svc, store: db, key: key, drain: drain,
+		t: t, url: "http://" + l.Addr().String(), addr: l.Addr().String(), svc: svc, store: db, rollouts: rollouts, key: key, drain: drain,
 		tokens: map[string]string{"anonymous": ""}, nodes: map[string]string{},
 	}
 	p.populate()

@@ -14,6 +14,9 @@ func TestHiddenRoutesAreAbsent(t *testing.T) {
 		"/v1/config/plan", "/v1/config/apply", "/v1/config/history", "/v1/config/rollback", "/v1/config/recover", "/v1/config/keys", "/v1/workspaces", "/v1/workspaces/Acme", "/v1/plans",
 		"/v1/plans/standard", "/v1/users", "/v1/users/viewer@example.com/memberships", "/v1/nodes", "/v1/nodes/node",
 		"/v1/node/config", "/v1/node/config?have=0", "/v1/node/ack",
+		"/v1/rollouts", "/v1/rollouts/current", "/v1/rollouts/current?wait=1", "/v1/rollouts/current/abort", "/v1/rollouts/current/revert",
+		"/v1/cluster/settings", "/v1/nodes/node/drain", "/v1/nodes/node/undrain", "/v1/node/self", "/v1/node/candidate?digest=x",
+		"/v1/node/rollout", "/v1/node/rollout/", "/v1/node/rollout/view?member=x", "/v1/node/rollout/ack", "/v1/node/rollout/row", "/v1/node/rollout/no",
 		"//v1/config/plan", "/v1//config/plan", "/v1/config/plan/", "/v1/config/plan//", "/v1/config/./plan", "/v1/zones/../config/plan",
 		"/v1/config/pla%6e", "/v1/config%2Fplan", "/V1/config/plan", "/v1/config/plan?x=1", "/v1/config/plan?hold_broken=true",
 		"/v1/no/such/path", "/", "/v1", "/v1/", "/zones", "/v1/zones/", "//v1/zones", "/v1/zones//records",
@@ -39,7 +42,10 @@ func TestHiddenRoutesAreAbsent(t *testing.T) {
 	}
 	// A node knows the node routes alone.
 	want := p.request("node", "GET", "/v1/there/is/nothing", "")
-	for _, target := range []string{"/v1/zones", "/v1/config", "/v1/whoami", "/v1/config/plan", "/v1/nodes", "/v1/node/ack"} {
+	for _, target := range []string{
+		"/v1/zones", "/v1/config", "/v1/whoami", "/v1/config/plan", "/v1/nodes", "/v1/node/ack",
+		"/v1/rollouts/current", "/v1/node/rollout/row", "/v1/node/rollout/artefact", "/v1/node/rollout/ack", "/v1/node/rollout/", "/v1/node/rollout",
+	} {
 		if got := p.request("node", "GET", target, ""); got.wire != want.wire {
 			t.Errorf("node GET %s:\n%s\nwant\n%s", target, got.wire, want.wire)
 		}
@@ -84,6 +90,7 @@ func TestWithoutToken(t *testing.T) {
 				}
 				for _, target := range []string{
 					"/v1/zones", "/v1/config/apply", "/v1/config/plan", "/v1/node/config?have=0", "/v1/node/config?bad", "/v1/node/ack", "//v1/zones", "/v1",
+					"/v1/node/self", "/v1/node/rollout/view", "/v1/node/rollout/ack", "/v1/node/rollout/row", "/v1/rollouts/current",
 				} {
 					if got := p.request("anonymous", method, target, "", lines...); got.wire != want.wire {
 						t.Errorf("%s %s:\n%s\nwant\n%s", method, target, got.wire, want.wire)

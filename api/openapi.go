@@ -108,7 +108,7 @@ func operation(rt *route, reg huma.Registry) *huma.Operation {
 	for _, name := range rt.query {
 		p := known[name]
 		op.Parameters = append(op.Parameters, &huma.Param{
-			Name: name, In: "query", Description: p.description, Schema: &p.schema, Required: name == "have",
+			Name: name, In: "query", Description: p.description, Schema: &p.schema, Required: name == "have" || name == "digest" || name == "member" || name == "topic",
 		})
 	}
 	headers := rt.headers
@@ -150,6 +150,24 @@ func describeResponses(op *huma.Operation, rt *route, reg huma.Registry) {
 		ok.Headers = map[string]*huma.Param{"ETag": {Description: "The object's revision.", Schema: &huma.Schema{Type: huma.TypeString}}}
 	}
 	op.Responses[strconv.Itoa(rt.status)] = ok
+	if rt.accepted {
+		op.Responses["202"] = &huma.Response{
+			Description: "It was put to the cohort: rollout is what to follow. Nothing of it is live yet.", Content: ok.Content,
+		}
+	}
+	if rt.pattern == candidatePath {
+		ok.Headers = envelopeHeaders()
+		for _, name := range []string{seal.HeaderActivation, seal.HeaderGeneration, seal.HeaderFreshness} {
+			delete(ok.Headers, name)
+		}
+		ok.Headers[headerMargin] = &huma.Param{
+			Description: "By how much the share of 5xx answers may rise on trial, in hundredths of a percentage point.", Schema: &huma.Schema{Type: huma.TypeString},
+		}
+	}
+	if rt.foreign {
+		op.Responses["default"] = &huma.Response{Description: "A problem document whose code is one of the barrier's; it may carry the rollout."}
+		return
+	}
 	if rt.pattern == pollPath {
 		ok.Headers = envelopeHeaders()
 		op.Responses["204"] = &huma.Response{

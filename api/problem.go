@@ -28,6 +28,8 @@ type Error struct {
 	Errors []Problem `json:"errors,omitempty"`
 	// Plan is what an apply would publish, when it was refused for that (409).
 	Plan *Plan `json:"plan,omitempty"`
+	// Rollout is the one that is in the way (rollout_open), or as it is by now (rollout_state).
+	Rollout *Rollout `json:"rollout,omitempty"`
 }
 
 // Error prints the problem and what is in it, one line each, control characters escaped.

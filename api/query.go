@@ -42,6 +42,12 @@ func queryParameters() map[string]parameter {
 		"epoch":       {"The epoch of that generation.", counter},
 		"nonce":       {"16 to 64 hex digits, for an answer that proves to be fresh.", text},
 		"wait":        {"Seconds to wait for something newer.", number(0, 55)},
+		"held":        {"The BLAKE3 of a payload that the node has verified, 64 hex digits: an offer of it comes without its bytes.", text},
+		"trial":       {"The id of the rollout that the node is to try, or tries.", text},
+		"digest":      {"What the rollout names its candidate.", text},
+		"seen":        {"The seen of an earlier answer; with another the answer comes at once.", text},
+		"member":      {"The node's id.", text},
+		"topic":       {"head: what is decided.", text},
 	}
 }
 

@@ -56,12 +56,14 @@ type route struct {
 	query           []string // names of the parameters that it takes, keys of queryParameters
 	conditional     bool     // takes If-Match and If-None-Match
 	slow            bool     // reads all rows, or makes a long answer: gets slowTimeout
+	foreign         bool     // reads its query itself, and answers in another package's way
 	serve           func(*call) error
 
 	// For the document. in and out are nil when there is no JSON; inType and outType name another type.
 	in, out         reflect.Type
 	inType, outType string
 	status          int
+	accepted        bool     // may answer 202 too
 	headers         []string // request headers, keys of headerParameters
 	limit           int64    // of the body in bytes
 
@@ -99,9 +101,19 @@ func write[In, Out any](rt route, f func(*call, In) (Out, error)) *route {
 		if err != nil {
 			return err
 		}
+		if c.accepted {
+			return c.json(http.StatusAccepted, out)
+		}
 		return c.json(rt.status, out)
 	}
 	return &rt
+}
+
+// act is a POST that takes no body and answers with a value.
+func act[Out any](rt route, f func(*call) (Out, error)) *route {
+	out := read(rt, f)
+	out.method = http.MethodPost
+	return out
 }
 
 // remove is a DELETE that answers 204.
@@ -129,6 +141,7 @@ type call struct {
 	start     time.Time
 	status    int // 0: nothing was answered yet
 	bytes     int64
+	accepted  bool // what was asked for goes on after the answer: 202
 }
 
 // param returns the value of {name} in the route's pattern.

@@ -26,11 +26,11 @@ func (h *Handler) configRoutes() []*route {
 		}, h.plan),
 		write(route{
 			method: http.MethodPost, pattern: "/v1/config/apply", access: forOperators, slow: true,
-			summary: "Publish every workspace's saved configuration", headers: []string{headerIdempotencyKey},
+			summary: "Publish every workspace's saved configuration, or put it to the cohort (202)", headers: []string{headerIdempotencyKey}, accepted: true,
 		}, h.apply),
 		write(route{
 			method: http.MethodPost, pattern: "/v1/config/rollback", access: forOperators, slow: true,
-			summary: "Make an older snapshot live again", headers: []string{headerIdempotencyKey},
+			summary: "Make an older snapshot live again, or put it to the cohort (202)", headers: []string{headerIdempotencyKey}, accepted: true,
 		}, h.rollback),
 		write(route{
 			method: http.MethodPost, pattern: "/v1/config/recover", access: forOperators,
@@ -94,15 +94,7 @@ func (h *Handler) plan(c *call) (*Plan, error) {
 	return out, nil
 }
 
-// unavailable refuses a member that stands in the agreement for a capability that this build lacks.
-func unavailable(member, message string) error {
-	return &control.ProblemsError{Problems: []control.Problem{{Object: member, Code: member + "_unavailable", Message: message}}}
-}
-
 func (h *Handler) apply(c *call, in ApplyRequest) (*ApplyResult, error) {
-	if in.Rollout != "" {
-		return nil, unavailable("rollout", "this control plane publishes to every node at once; leave rollout out")
-	}
 	key, err := c.idempotencyKey()
 	if err != nil {
 		return nil, err
@@ -113,6 +105,7 @@ func (h *Handler) apply(c *call, in ApplyRequest) (*ApplyResult, error) {
 	res, err := h.svc.Apply(ctx, c.principal, control.ApplyRequest{
 		Message: in.Message, AcceptDisruption: in.AcceptDisruption, Reseal: in.Reseal,
 		ExpectedContentHash: in.ExpectedContentHash, HoldBroken: in.HoldBroken, IdempotencyKey: key,
+		Rollout: rolloutRequest(in.Rollout),
 	})
 	if err != nil {
 		h.metrics.apply(c.failure(err).Code)
@@ -128,8 +121,14 @@ func (h *Handler) apply(c *call, in ApplyRequest) (*ApplyResult, error) {
 	}
 	return &ApplyResult{
 		Applied: res.Applied, Reason: res.Reason, Version: res.Version, Generation: res.Generation,
-		ContentHash: res.ContentHash, Zones: res.Zones, Plan: planOf(res.Plan, nil),
+		ContentHash: res.ContentHash, Zones: res.Zones, Plan: planOf(res.Plan, nil), Rollout: c.proposed(res.Rollout),
 	}, nil
+}
+
+// proposed tells of a rollout, if there is one, that the request goes on as: 202.
+func (c *call) proposed(r *control.Rollout) *Rollout {
+	c.accepted = r != nil
+	return rolloutPointer(r)
 }
 
 func (h *Handler) rollback(c *call, in RollbackRequest) (*RollbackResult, error) {
@@ -141,6 +140,7 @@ func (h *Handler) rollback(c *call, in RollbackRequest) (*RollbackResult, error)
 	res, err := h.svc.Rollback(context.WithoutCancel(c.r.Context()), c.principal, control.RollbackRequest{
 		Version: in.Version, Message: in.Message, AcceptDisruption: in.AcceptDisruption,
 		ExpectedContentHash: in.ExpectedContentHash, ExpectedGeneration: in.ExpectedGeneration, DryRun: in.DryRun, IdempotencyKey: key,
+		Rollout: rolloutRequest(in.Rollout),
 	})
 	if err != nil {
 		h.metrics.rollback(c.failure(err).Code)
@@ -151,10 +151,12 @@ func (h *Handler) rollback(c *call, in RollbackRequest) (*RollbackResult, error)
 		c.replayed()
 	case res.RolledBack:
 		h.metrics.rollback("rolled_back")
+	case res.Rollout != nil:
+		h.metrics.rollback(control.ReasonRollout)
 	}
 	return &RollbackResult{
 		RolledBack: res.RolledBack, Version: res.Version, Generation: res.Generation, ContentHash: res.ContentHash,
-		Zones: res.Zones, Resealed: res.Resealed, Plan: planOf(res.Plan, nil),
+		Zones: res.Zones, Resealed: res.Resealed, Plan: planOf(res.Plan, nil), Rollout: c.proposed(res.Rollout),
 	}, nil
 }
 

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"fmt"
 	"net/http"
 
 	"github.com/guardyn-edge/guardyn/control"
@@ -160,7 +161,11 @@ func (h *Handler) fleetRoutes() []*route {
 			method: http.MethodPost, pattern: "/v1/nodes", access: forOperators, status: http.StatusCreated,
 			summary: "Register a node; the secret of its token is in this answer and nowhere else",
 		}, func(c *call, in NewNode) (CreatedNode, error) {
-			n, err := h.svc.CreateNode(c.r.Context(), c.principal, in.Name)
+			create := h.svc.CreateNode
+			if in.Cohort {
+				create = h.svc.CreateMember
+			}
+			n, err := create(c.r.Context(), c.principal, in.Name)
 			return CreatedNode{Node: nodeOf(control.NodeStatus{Node: n.Node}), Secret: n.Secret}, err
 		}),
 		remove(route{
@@ -168,7 +173,36 @@ func (h *Handler) fleetRoutes() []*route {
 		}, func(c *call) error {
 			return h.svc.DeleteNode(c.r.Context(), c.principal, c.param("node"))
 		}),
+		act(route{
+			pattern: "/v1/nodes/{node}/drain", access: forOperators, summary: "Take a node out of the cohort: rollouts do not wait for it any more",
+		}, func(c *call) (Node, error) {
+			n, err := h.svc.DrainNode(c.r.Context(), c.principal, c.param("node"))
+			return h.nodeAfter(c, n, err)
+		}),
+		act(route{
+			pattern: "/v1/nodes/{node}/undrain", access: forOperators, summary: "Put a node into the cohort: it must agree to the next rollout",
+		}, func(c *call) (Node, error) {
+			n, err := h.svc.UndrainNode(c.r.Context(), c.principal, c.param("node"))
+			return h.nodeAfter(c, n, err)
+		}),
 	}
+}
+
+// nodeAfter is the node as the listing has it.
+func (h *Handler) nodeAfter(c *call, n control.Node, err error) (Node, error) {
+	if err != nil {
+		return Node{}, err
+	}
+	all, err := h.svc.ListNodes(c.r.Context(), c.principal)
+	if err != nil {
+		return Node{}, err
+	}
+	for _, st := range all {
+		if st.ID == n.ID {
+			return nodeOf(st), nil
+		}
+	}
+	return Node{}, fmt.Errorf("node %q: %w", n.Name, control.ErrNotFound)
 }
 
 func workspaceOf(w control.Workspace) Workspace {
@@ -198,7 +232,7 @@ func tokenOf(t control.Token) Token {
 
 func nodeOf(n control.NodeStatus) Node {
 	out := Node{
-		ID: n.ID, Name: n.Name, Address: n.Address, VersionsBehind: n.VersionsBehind, GenerationsBehind: n.GenerationsBehind,
+		ID: n.ID, Name: n.Name, Cohort: n.Cohort, Address: n.Address, VersionsBehind: n.VersionsBehind, GenerationsBehind: n.GenerationsBehind,
 		LastError: n.LastError, Freshness: n.Freshness, FreshnessStale: n.FreshnessStale, TrustedKeys: n.TrustedKeys, CreatedAt: n.CreatedAt.UTC(),
 	}
 	if out.TrustedKeys == nil {

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/guardyn-edge/guardyn/barrier"
 	"github.com/guardyn-edge/guardyn/control"
 	"github.com/guardyn-edge/guardyn/internal/nodeproto"
 	"github.com/guardyn-edge/guardyn/seal"
@@ -25,7 +26,7 @@ func (h *Handler) nodeRoutes() []*route {
 	return []*route{
 		{
 			method: http.MethodGet, pattern: pollPath, access: forNodes,
-			query:   []string{"have", "generation", "epoch", "nonce", "wait"},
+			query:   []string{"have", "generation", "epoch", "nonce", "wait", "held", "trial"},
 			headers: []string{headerTrustedKeys},
 			summary: "Ask for a newer configuration: 200 with it, 204 when there is none, 409 when the node is ahead",
 			outType: "application/octet-stream", status: http.StatusOK,
@@ -146,11 +147,14 @@ var (
 	canonicalTrustedKeys = http.CanonicalHeaderKey(headerTrustedKeys)
 )
 
+// rolloutIDs are the characters of a rollout's id.
+const rolloutIDs = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ._-"
+
 // parsePoll reads the query and header of a poll, strictly: what it does not know, or sees twice, it refuses.
 func parsePoll(r *http.Request) (nodeproto.Poll, error) {
 	var (
 		q        nodeproto.Poll
-		seen     [5]bool
+		seen     [7]bool
 		problems []Problem
 	)
 	bad := func(name, code, format string, args ...any) {
@@ -187,6 +191,16 @@ func parsePoll(r *http.Request) (nodeproto.Poll, error) {
 			q.Wait, i = time.Duration(min(n, 1<<20))*time.Second, 4
 			if q.Wait > nodeproto.MaxWait {
 				bad(name, "bad_parameter", "it takes 0 to %d seconds", nodeproto.MaxWait/time.Second)
+			}
+		case "held":
+			q.Held, i = v, 5
+			if len(v) != 64 || !isHex(v) {
+				bad(name, "bad_parameter", "it takes the hash of a payload: 64 hex digits, in lower case")
+			}
+		case "trial":
+			q.Trial, i = v, 6
+			if v == "" || len(v) > barrier.MaxIDBytes || strings.Trim(v, rolloutIDs) != "" {
+				bad(name, "bad_parameter", "it takes the id of a rollout")
 			}
 		default:
 			bad(name, "unknown_parameter", "this path takes no such parameter")

@@ -11,6 +11,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/guardyn-edge/guardyn/barrier"
+	"github.com/guardyn-edge/guardyn/barrier/remote"
 	"github.com/guardyn-edge/guardyn/control"
 )
 
@@ -44,9 +46,12 @@ type Options struct {
 	Ready func(context.Context) []Problem
 	// Draining, when it ends, ends every long poll with its 204 at once and lets no new one wait.
 	Draining context.Context
+	// Rollouts is where nodes vote, as the control.Service has it: members of the cohort find it behind /v1/node/rollout/. Nil:
+	// there is nothing there. The handler does not close it.
+	Rollouts barrier.Store
 }
 
-// Handler serves the API. It is safe for concurrent use.
+// Handler serves the API. It is safe for concurrent use; with Options.Rollouts it is closed when nobody is served any more.
 //
 // What a path that does not exist is answered is also the answer to whatever the caller may not know of:
 // authentication comes first, and every path but the public ones needs it.
@@ -59,6 +64,8 @@ type Handler struct {
 	routes   *router
 	metrics  *metrics
 	fleet    headerCache
+	barrier  *remote.Handler // nil without Options.Rollouts
+	undrain  func() bool     // lets go of draining
 	// The OpenAPI document, for whom operator routes do not exist and for operators.
 	document, operatorDocument []byte
 }
@@ -77,6 +84,10 @@ func NewHandler(svc *control.Service, o Options) (*Handler, error) {
 	}
 	if h.draining == nil {
 		h.draining = context.Background()
+	}
+	if o.Rollouts != nil {
+		h.barrier = newBarrier(o.Rollouts, o)
+		h.undrain = context.AfterFunc(h.draining, h.barrier.Close)
 	}
 	reg := o.Registry
 	if reg == nil {
@@ -103,6 +114,7 @@ func (h *Handler) allRoutes() []*route {
 	var all []*route
 	for _, group := range [][]*route{
 		h.publicRoutes(), h.nodeRoutes(), h.configRoutes(), h.zoneRoutes(), h.objectRoutes(), h.directoryRoutes(),
+		h.rolloutRoutes(), h.selfRoutes(), h.memberRoutes(),
 	} {
 		all = append(all, group...)
 	}
@@ -162,6 +174,12 @@ func (h *Handler) serve(c *call) {
 
 // run checks what is common to all routes, then calls the route's own function.
 func (h *Handler) run(c *call) {
+	if c.route.foreign {
+		if err := c.route.serve(c); err != nil {
+			c.fail(err)
+		}
+		return
+	}
 	if err := c.readQuery(); err != nil {
 		c.fail(err)
 		return

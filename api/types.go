@@ -87,11 +87,12 @@ type ApplyRequest struct {
 	// ExpectedContentHash is the hash of the plan that was reviewed; when what would be published differs,
 	// the answer is 409 plan_changed.
 	ExpectedContentHash string `json:"expected_content_hash,omitempty"`
-	// Rollout names a staged rollout. This build publishes to every node at once and refuses any.
-	Rollout string `json:"rollout,omitempty"`
+	// Rollout is how it is to be published; absent: as the cluster's settings say.
+	Rollout *RolloutOptions `json:"rollout,omitempty"`
 }
 
-// ApplyResult tells what an apply did. When Applied is false, Reason is no_changes and Version the live one.
+// ApplyResult tells what an apply did. When Applied is false, Reason is no_changes and Version the live one, or Reason is
+// rollout and Version and Generation are those of Rollout, which was proposed.
 type ApplyResult struct {
 	Applied     bool   `json:"applied"`
 	Reason      string `json:"reason,omitempty"`
@@ -100,6 +101,8 @@ type ApplyResult struct {
 	ContentHash string `json:"content_hash,omitempty"`
 	Zones       int    `json:"zones,omitzero"`
 	Plan        *Plan  `json:"plan,omitempty"`
+	// Rollout is what was put to the cohort, as it stands; absent when nothing was.
+	Rollout *Rollout `json:"rollout,omitempty"`
 }
 
 // RollbackRequest makes an older snapshot live again.
@@ -116,18 +119,22 @@ type RollbackRequest struct {
 	ExpectedGeneration uint64 `json:"expected_generation,omitzero"`
 	// DryRun answers with the plan and changes nothing.
 	DryRun bool `json:"dry_run,omitzero"`
+	// Rollout is how it is to be published; absent: as the cluster's settings say.
+	Rollout *RolloutOptions `json:"rollout,omitempty"`
 }
 
 // RollbackResult tells what a rollback did, or with a dry run would do.
 type RollbackResult struct {
-	RolledBack  bool   `json:"rolled_back"`
-	Version     uint64 `json:"version"`    // the target
-	Generation  uint64 `json:"generation"` // of the activation; of a dry run the live one
+	RolledBack  bool   `json:"rolled_back"` // false for a dry run, and for what was put to the cohort
+	Version     uint64 `json:"version"`     // the target
+	Generation  uint64 `json:"generation"`  // of the activation; of a dry run the live one
 	ContentHash string `json:"content_hash"`
 	Zones       int    `json:"zones"`
 	// Resealed tells that the target had another key's signature and got the present one's.
 	Resealed bool  `json:"resealed,omitzero"`
 	Plan     *Plan `json:"plan,omitempty"` // from what was live to the target
+	// Rollout is what was put to the cohort, as it stands; absent when nothing was.
+	Rollout *Rollout `json:"rollout,omitempty"`
 }
 
 // RecoverRequest tells how to recover after the database was restored from an old backup. BumpEpoch must be set.

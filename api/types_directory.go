@@ -81,6 +81,7 @@ type CreatedToken struct {
 type Node struct {
 	ID         string `json:"id"`
 	Name       string `json:"name"`
+	Cohort     bool   `json:"cohort"`            // it must agree to what is put to the cohort
 	Address    string `json:"address,omitempty"` // as last seen
 	Version    uint64 `json:"version"`           // last acknowledged, 0: nothing
 	Generation uint64 `json:"generation"`
@@ -111,6 +112,8 @@ type NodeAhead struct {
 // NewNode registers a node.
 type NewNode struct {
 	Name string `json:"name"`
+	// Cohort has it take part in rollouts from the start.
+	Cohort bool `json:"cohort,omitzero"`
 }
 
 // CreatedNode is a node with the secret of its token, which is shown this once.
