@@ -49,3 +49,11 @@ type Prober interface {
 	// Check judges what Begin was told of last. Its Detail says what was seen; it returns soon after ctx ends.
 	Check(ctx context.Context) barrier.Health
 }
+
+// Preparer is a Prober that looks at what a change concerns before it takes place.
+type Preparer interface {
+	Prober
+	// Prepare is called while before is served (nil: nothing), once the candidate after is compiled and before the node votes for
+	// it. It returns within the Deadline of ctx.
+	Prepare(ctx context.Context, before, after *snapshot.Snapshot)
+}

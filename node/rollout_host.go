@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/guardyn-edge/guardyn/barrier"
 	"github.com/guardyn-edge/guardyn/internal/nodeproto"
@@ -183,10 +184,28 @@ func (c *cohort) Prepare(ctx context.Context, p barrier.Pointer, raw []byte) (ba
 	if err != nil {
 		return nil, err
 	}
-	a.held = &held{candidate: *o, pointer: p, epoch: epoch, prepared: prepared}
-	c.opened = nil
-	return &built{c, a.held}, nil
+	h := &held{candidate: *o, pointer: p, epoch: epoch, prepared: prepared}
+	a.held, c.opened = h, nil
+	c.lookBefore(ctx, h)
+	return &built{c, h}, nil
 }
+
+// lookBefore has the prober see how what is to be on trial does while the old is served. The lock is held, and given up meanwhile.
+func (c *cohort) lookBefore(ctx context.Context, h *held) {
+	p, ok := c.cfg.Prober.(Preparer)
+	if ro := c.voting(); !ok || ro == nil || ro.Window == 0 {
+		return
+	}
+	before, after := c.a.served.snapshot(), h.c.Snapshot()
+	c.a.work.Unlock()
+	defer c.a.work.Lock()
+	ctx, cancel := context.WithTimeout(ctx, maxLookBefore)
+	defer cancel()
+	p.Prepare(ctx, before, after)
+}
+
+// maxLookBefore bounds by how much looking at things before a change delays a vote.
+const maxLookBefore = 10 * time.Second
 
 // candidate verifies raw. When raw stands for something that the node serves under another generation, the rollout carries the same
 // content again, sealed anew perhaps. The lock is held, and given up meanwhile.
