@@ -141,12 +141,7 @@ func (s *Service) how(ctx context.Context, r *RolloutRequest) (*publishing, erro
 		return h, joinProblems(problems...)
 	}
 	if h.coordinated() {
-		row, err := s.cohort.Current(ctx)
-		if err != nil {
-			return nil, fmt.Errorf("reading the cohort: %w", err)
-		}
-		h.head, h.roster = row.Head, row.Roster
-		found, err := s.unready(ctx, h)
+		found, err := s.ready(ctx, h)
 		if err != nil {
 			return nil, err
 		}
@@ -167,20 +162,25 @@ func (s *Service) how(ctx context.Context, r *RolloutRequest) (*publishing, erro
 	return h, nil
 }
 
-// unready is why the cohort as it is can take no proposal.
-func (s *Service) unready(ctx context.Context, h *publishing) (problems []*Problem, err error) {
+// ready reads the cohort for a proposal, and returns why it can take none. A cohort without a committed pointer is given what
+// is live first.
+func (s *Service) ready(ctx context.Context, h *publishing) (problems []*Problem, err error) {
+	row, err := s.cohort.Current(ctx)
+	if err == nil && row.Committed.IsZero() && (row.Rollout == nil || !row.Rollout.Open()) {
+		if err = s.store.AdoptLive(ctx); err == nil {
+			row, err = s.cohort.Current(ctx)
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the cohort: %w", err)
+	}
+	h.head, h.roster = row.Head, row.Roster
 	if len(h.roster.Members) == 0 {
 		problems = append(problems, rolloutProblem("rollout", "cohort_empty",
 			"no node belongs to the cohort, so that nobody could agree: put nodes into it (gdn node undrain NAME), or publish directly"))
 	}
-	if h.ConfirmWindow > 0 && h.head.Committed.IsZero() {
-		_, live, err := s.readLive(ctx)
-		if err != nil {
-			return nil, err
-		}
-		if live == nil {
-			problems = append(problems, withoutLive())
-		}
+	if h.ConfirmWindow > 0 && row.Committed.IsZero() {
+		problems = append(problems, withoutLive())
 	}
 	return problems, nil
 }

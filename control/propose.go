@@ -43,7 +43,7 @@ func (s *Service) propose(ctx context.Context, p Principal, h *publishing, c can
 		SeenGeneration: c.platform.Generation, Insert: c.insert,
 		Proposal: barrier.Proposal{
 			Proposer: p.actor(), Digest: barrier.Digest(nodeproto.CandidateDigest(c.sealed.ContentHash)), Version: c.sealed.Version,
-			RosterRevision: h.roster.Revision, Seen: h.seen, After: c.platform.Generation, Deadline: h.Deadline, Window: h.ConfirmWindow,
+			RosterRevision: h.roster.Revision, Seen: h.head.Generation, After: c.platform.Generation, Deadline: h.Deadline, Window: h.ConfirmWindow,
 		},
 	}
 	n.Proposal.ID = n.Row.ID

@@ -66,7 +66,7 @@ func cohortError(err error) error {
 	if open, ok := errors.AsType[*barrier.OpenError](err); ok {
 		return &control.RolloutOpenError{Rollout: open.Rollout}
 	}
-	if errors.Is(err, barrier.ErrRoster) {
+	if errors.Is(err, barrier.ErrRoster) || errors.Is(err, barrier.ErrStale) {
 		return fmt.Errorf("%w: %w", control.ErrConflict, err)
 	}
 	return err

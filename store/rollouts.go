@@ -24,11 +24,20 @@ func (db *DB) ProposeRollout(ctx context.Context, n control.NewRollout) (barrier
 			if err := q.proposable(ctx, n); err != nil {
 				return err
 			}
-			if err := q.adopt(ctx)(c); err != nil {
+			before, err := c.Current(ctx)
+			if err != nil {
 				return err
 			}
-			var err error
-			ro, err = c.Propose(ctx, n.Proposal)
+			p := n.Proposal
+			if p.Seen == before.Generation {
+				// What was adopted just now is what the proposer saw live.
+				after, err := c.Current(ctx)
+				if err != nil {
+					return err
+				}
+				p.Seen = after.Generation
+			}
+			ro, err = c.Propose(ctx, p)
 			return err
 		})
 		if err == nil {
