@@ -225,7 +225,7 @@ func TestDocument(t *testing.T) {
 		}
 	}
 	// What only operators read and write is not described to others by its schemas either.
-	for _, schema := range []string{"NewWorkspace", "ApplyRequest", "RollbackRequest", "RecoverResult", "KeysReport", "Rollout", "ClusterSettings", "EndRollout", "CreatedNode", "HistoryEntry"} {
+	for _, schema := range []string{"NewWorkspace", "ApplyRequest", "RollbackRequest", "RecoverResult", "KeysReport", "RolloutOptions", "ClusterSettings", "EndRollout", "CreatedNode", "HistoryEntry"} {
 		if a := p.request("anonymous", "GET", "/openapi.json", ""); strings.Contains(a.body, `"`+schema+`"`) {
 			t.Errorf("the public document describes %s", schema)
 		}
