@@ -42,7 +42,7 @@ func (f *freshness) nonce(a *Agent) string {
 }
 
 // hear takes the statement of an answer. offered tells whether the answer brought an artefact: without one
-// the statement must name what is served, or on trial what the node would go back to.
+// the statement must name what is served, or what the node goes back to from a trial.
 func (f *freshness) hear(a *Agent, nonce, header string, offered bool) {
 	if nonce == "" || header == "" {
 		return
@@ -53,10 +53,10 @@ func (f *freshness) hear(a *Agent, nonce, header string, offered bool) {
 		return
 	}
 	if a.home != nil {
-		// What is served on trial is live for nobody else yet: the statement names what it may replace.
 		act := a.home.Activation()
 		newer := st.Epoch > act.Epoch || st.Epoch == act.Epoch && st.Generation > act.Generation
-		same := st.Epoch == act.Epoch && st.Generation == act.Generation && st.ContentHash == act.ContentHash
+		// On trial the control plane may name what is live for everybody else, or the trial.
+		same := a.home.named(st) || a.served.named(st)
 		if !same && (!newer || !offered) {
 			a.log.Warn("freshness statement names another activation than the answer",
 				"epoch", st.Epoch, "generation", st.Generation)
@@ -71,6 +71,12 @@ func (f *freshness) hear(a *Agent, nonce, header string, offered bool) {
 		}
 	}
 	f.named, f.since, f.heard = &st, a.cfg.Now(), true
+}
+
+// named tells whether st is of i.
+func (i *installed) named(st seal.FreshnessStatement) bool {
+	act := i.Activation()
+	return st.Epoch == act.Epoch && st.Generation == act.Generation && st.ContentHash == act.ContentHash
 }
 
 // allows refuses an activation that nothing proves to be live: on a node whose trusted keys have no mark, or one
