@@ -128,6 +128,34 @@ var refused = []struct{ name, on, statement, by string }{
 	{"a token of nobody", "", `UPDATE edge.token SET user_id = NULL WHERE id = 't1'`, "check"},
 	{"a token of a user and a node", "", `UPDATE edge.token SET node_id = 'n1' WHERE id = 't1'`, "check"},
 	{"a plan in use gone", "", `DELETE FROM edge.plan`, "foreign key"},
+	{"another message of a rollout", "", `UPDATE edge.rollout SET message = 'x', provisional = 'p' WHERE generation = 7`, "append-only"},
+	{"a rollout touched", "", `UPDATE edge.rollout SET margin = margin WHERE generation = 7`, "append-only"},
+	{"a trial's second activation", "", `UPDATE edge.rollout SET provisional = 'q' WHERE generation = 8`, "append-only"},
+	{"a trial without its activation", "", `UPDATE edge.rollout SET provisional = NULL WHERE generation = 8`, "append-only"},
+	{"a rollout gone", "", `DELETE FROM edge.rollout`, "append-only"},
+	{"a rollout replaced", "SQLite", `REPLACE INTO edge.rollout SELECT * FROM edge.rollout`, "append-only"},
+	{"rollouts emptied", "Postgres", `TRUNCATE edge.rollout`, "append-only"},
+	{"a rollout of no version", "", `INSERT INTO edge.rollout SELECT '` + strings.Repeat("c", 36) + `', 1, 9, kind, 99, content_hash, message, by, margin, created_at, NULL FROM edge.rollout WHERE generation = 7`, "foreign key"},
+	{"a window without coordinated", "", `UPDATE edge.platform SET confirm_window_ms = 20000`, "check"},
+	{"a window too short", "", `UPDATE edge.platform SET rollout_mode = 'coordinated', confirm_window_ms = 19999`, "check"},
+	{"a third way of publishing", "", `UPDATE edge.platform SET rollout_mode = 'canary'`, "check"},
+	{"steps of rollouts counted down", "", `UPDATE edge.platform SET rollouts = -1`, "never go down"},
+	{"settings rewound", "", `UPDATE edge.platform SET settings_revision = 0`, "never go down"},
+}
+
+// rollouts are one that was not decided and one that was on trial.
+func rollouts(t *testing.T, raw *sql.DB, rewrite func(string) string) {
+	t.Helper()
+	for id, as := range map[string]string{"a": `7, 'apply', NULL`, "b": `8, 'rollback', 'signed'`} {
+		generation, rest, _ := strings.Cut(as, ", ")
+		kind, provisional, _ := strings.Cut(rest, ", ")
+		_, err := raw.ExecContext(t.Context(), rewrite(`INSERT INTO edge.rollout
+			SELECT '`+strings.Repeat(id, 36)+`', 1, `+generation+`, `+kind+`, version, content_hash, 'm', 'ada', 100, created_at, `+provisional+`
+			FROM edge.snapshot WHERE version = 1`))
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 func TestDatabaseRefuses(t *testing.T) {
@@ -145,6 +173,7 @@ func TestDatabaseRefuses(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
+			rollouts(t, raw, rewrite)
 			before := dump(t, raw, rewrite)
 			for _, r := range refused {
 				if r.on != "" && r.on != d.name {
@@ -172,7 +201,8 @@ func dump(t *testing.T, raw *sql.DB, rewrite func(string) string) []string {
 	t.Helper()
 	var lines []string
 	for _, statement := range []string{
-		`SELECT 'platform ' || id || ' ' || epoch || ' ' || generation || ' ' || directory FROM edge.platform`,
+		`SELECT 'platform ' || id || ' ' || epoch || ' ' || generation || ' ' || directory || ' ' || rollouts || ' ' || rollout_mode || ' ' || confirm_window_ms || ' ' || settings_revision FROM edge.platform`,
+		`SELECT 'rollout ' || id || ' ' || generation || ' ' || message || ' ' || coalesce(provisional, '') FROM edge.rollout ORDER BY generation`,
 		`SELECT 'snapshot ' || version || ' ' || content_hash || ' ' || coalesce(activated_at || '', 'idle') FROM edge.snapshot ORDER BY version`,
 		`SELECT 'activation ' || epoch || ' ' || generation || ' ' || version FROM edge.activation ORDER BY epoch, generation`,
 		`SELECT 'audit ' || id || ' ' || actor || ' ' || outcome FROM edge.audit ORDER BY id`,

@@ -1,0 +1,77 @@
+package store_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+
+	"github.com/guardyn-edge/guardyn/control"
+	"github.com/guardyn-edge/guardyn/store"
+	"github.com/guardyn-edge/guardyn/zone"
+)
+
+// A database that holds something comes to the newest schema with all of it.
+func TestMigrateWhatIsThere(t *testing.T) {
+	for _, d := range databases {
+		t.Run(d.name, func(t *testing.T) {
+			ctx, url := t.Context(), d.url(t)
+			must := func(err error) {
+				t.Helper()
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			type all struct {
+				Platform control.Platform
+				History  []control.SnapshotRow
+				Nodes    []control.Node
+				Audit    []control.AuditEntry
+				Zones    int
+			}
+			read := func(db *store.DB) (a all) {
+				t.Helper()
+				var err error
+				a.Platform, err = db.Platform(ctx)
+				must(err)
+				a.History, err = db.History(ctx, control.Page{Limit: 10})
+				must(err)
+				a.Nodes, err = db.ListNodes(ctx)
+				must(err)
+				a.Audit, err = db.ListAudit(ctx, "", control.Page{Limit: 100})
+				must(err)
+				zones, err := db.ReadConfiguration(ctx)
+				must(err)
+				a.Zones = len(zones)
+				return a
+			}
+			old, err := store.OpenAt(ctx, url, 1)
+			must(err)
+			fill(t, old)
+			before := read(old)
+			must(old.Close())
+
+			var schema *store.SchemaError
+			if _, err := store.Open(ctx, url); !errors.As(err, &schema) || schema.Have != 1 {
+				t.Fatalf("opened before it was migrated: %v", err)
+			}
+			db := open(t, url)
+			if diff := cmp.Diff(before, read(db), cmp.AllowUnexported(zone.Name{})); diff != "" {
+				t.Errorf("(-before +after):\n%s", diff)
+			}
+			c, err := db.ClusterSettings(ctx)
+			must(err)
+			if want := (control.ClusterSettings{Rollout: control.RolloutDirect, Deadline: 5 * time.Minute, Soak: 10 * time.Second, Margin: 100, Revision: 1}); c != want {
+				t.Errorf("settings: %+v", c)
+			}
+			must(publish(t, db, control.AuditEntry{ID: uuid.NewString(), At: time.Now(), Workspace: "w1"}))
+			r, err := db.Revisions(ctx)
+			must(err)
+			if r.Generation != before.Platform.Generation+1 || r.Rollouts != 0 {
+				t.Errorf("revisions: %+v", r)
+			}
+		})
+	}
+}
