@@ -64,7 +64,7 @@ it, gdn recover --bump-epoch is next.`,
 			case err != nil:
 				return databaseError(err)
 			}
-			if err := store.Migrate(cmd.Context(), url); err != nil {
+			if err := host.Migrate(cmd.Context(), url); err != nil {
 				return err
 			}
 			a.printf("restored %s\n", filepath.Base(args[0]))

@@ -16,6 +16,7 @@ import (
 	"github.com/guardyn-edge/guardyn/api"
 	"github.com/guardyn-edge/guardyn/control"
 	"github.com/guardyn-edge/guardyn/internal/durable"
+	"github.com/guardyn-edge/guardyn/internal/host"
 	"github.com/guardyn-edge/guardyn/seal"
 	"github.com/guardyn-edge/guardyn/store"
 )
@@ -79,7 +80,7 @@ func firstStart(ctx context.Context, dir *durable.Dir) (devSecrets, error) {
 			return s, err
 		}
 	}
-	return s, store.Migrate(ctx, databaseURL(dir, databaseFile))
+	return s, host.Migrate(ctx, databaseURL(dir, databaseFile))
 }
 
 func exists(dir *durable.Dir, name string) bool {
@@ -99,7 +100,7 @@ func makeSecrets(ctx context.Context, dir *durable.Dir) (s devSecrets, err error
 		}
 	}
 	url := databaseURL(dir, unfinishedDatabase)
-	if err := store.Migrate(ctx, url); err != nil {
+	if err := host.Migrate(ctx, url); err != nil {
 		return s, err
 	}
 	db, err := store.Open(ctx, url)

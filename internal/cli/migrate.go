@@ -29,7 +29,7 @@ prints the operator's token once.
 				return usagef(cmd, "--bootstrap-operator and --workspace go together")
 			}
 			url := a.setting("", envDatabaseURL, host.DefaultDatabaseURL)
-			if err := store.Migrate(cmd.Context(), url); err != nil {
+			if err := host.Migrate(cmd.Context(), url); err != nil {
 				return err
 			}
 			a.notef("the database's schema is up to date\n")

@@ -15,22 +15,26 @@ import (
 	"golang.org/x/net/netutil"
 
 	"github.com/guardyn-edge/guardyn/api"
+	"github.com/guardyn-edge/guardyn/barrier/sqlstore"
 	"github.com/guardyn-edge/guardyn/control"
 	"github.com/guardyn-edge/guardyn/store"
 )
 
-// Control is a running control plane: a store, the service on it, and the API that listens. It owns three
-// goroutines (the service's work, the listener's, the one that waits for both) and ends them in Close.
+// Control is a running control plane: a store, the cohort in its database, the service on both, a coordinator of rollouts, and the API
+// that listens. It owns four goroutines (the service's work, the coordinator's, the listener's, the one that waits for these) and
+// ends them in Close.
 type Control struct {
 	cfg      ControlConfig
 	db       *store.DB
+	cohort   *sqlstore.Store
 	svc      *control.Service
 	listener net.Listener
+	handler  *api.Handler
 	server   *http.Server
 
-	drain    context.CancelFunc // ends long polls
+	drain    context.CancelFunc // ends long polls, and coordinating
 	stopWork context.CancelFunc // ends the service's background work
-	ended    chan struct{}      // closed when both goroutines are done
+	ended    chan struct{}      // closed when all goroutines are done
 	failed   chan struct{}      // closed when fault is set
 	fail     sync.Once
 	fault    error // the first failure
@@ -46,7 +50,7 @@ func StartControl(ctx context.Context, cfg ControlConfig) (*Control, error) {
 		return nil, err
 	}
 	if cfg.Migrate || strings.HasPrefix(cfg.DatabaseURL, "sqlite:") {
-		if err := store.Migrate(ctx, cfg.DatabaseURL); err != nil {
+		if err := Migrate(ctx, cfg.DatabaseURL); err != nil {
 			return nil, err
 		}
 	}
@@ -55,8 +59,13 @@ func StartControl(ctx context.Context, cfg ControlConfig) (*Control, error) {
 		return nil, err
 	}
 	c := &Control{cfg: cfg, db: db, ended: make(chan struct{}), failed: make(chan struct{})}
-	if err := c.start(ctx); err != nil {
+	// The service is made on what calls it. Nothing changes the cohort before start has both.
+	decided := func(ctx context.Context, f control.DecisionFacts) (control.Decision, error) { return c.svc.Decided(ctx, f) }
+	if c.cohort, err = openCohort(ctx, db, decided); err != nil {
 		return nil, errors.Join(err, db.Close())
+	}
+	if err := c.start(ctx); err != nil {
+		return nil, errors.Join(err, c.release())
 	}
 	return c, nil
 }
@@ -69,13 +78,13 @@ func (c *Control) start(ctx context.Context) error {
 	}
 	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	c.svc, err = control.New(control.Config{
-		Store: st, SigningKey: c.cfg.SigningKey, TrustedKeys: c.cfg.TrustedKeys, AllowedOrigins: c.cfg.AllowedOrigins,
+		Store: st, Cohort: c.cohort, SigningKey: c.cfg.SigningKey, TrustedKeys: c.cfg.TrustedKeys, AllowedOrigins: c.cfg.AllowedOrigins,
 		Now: c.cfg.Now, Logger: c.cfg.Logger,
 	})
 	if err != nil {
 		return err
 	}
-	schema, err := c.db.SchemaVersion(ctx)
+	schema, err := schemasOf(ctx, c.db)
 	if err != nil {
 		return err
 	}
@@ -83,12 +92,13 @@ func (c *Control) start(ctx context.Context) error {
 	draining, drain := context.WithCancel(context.Background())
 	handler, err := api.NewHandler(c.svc, api.Options{
 		Logger: c.cfg.Logger, Registry: reg, Now: c.cfg.Now, Ready: checks.problems, Draining: draining,
+		Rollouts: c.cohort,
 	})
 	if err != nil {
 		drain()
 		return err
 	}
-	c.server = api.NewHTTPServer(handler, c.cfg.Logger)
+	c.handler, c.server = handler, api.NewHTTPServer(handler, c.cfg.Logger)
 	if c.cfg.TLSCert != "" {
 		pair, err := tls.LoadX509KeyPair(c.cfg.TLSCert, c.cfg.TLSKey)
 		if err != nil {
@@ -112,6 +122,8 @@ func (c *Control) start(ctx context.Context) error {
 			c.failWith(fmt.Errorf("control plane: %w", err))
 		}
 	})
+	coordinator := c.newCoordinator()
+	running.Go(func() { coordinator.Run(draining) })
 	running.Go(func() {
 		serve := func() error { return c.server.Serve(c.listener) }
 		if c.server.TLSConfig != nil {
@@ -162,8 +174,8 @@ func (c *Control) Wait() error {
 	}
 }
 
-// Close stops listening, answers long polls at once and other requests to their end, writes what was heard of
-// nodes, and closes the database. When ctx ends first, requests that are left are cut off.
+// Close gives the coordinator's lease back, stops listening, answers long polls at once and other requests to their end, writes
+// what was heard of nodes, and closes the database. When ctx ends first, requests that are left are cut off.
 func (c *Control) Close(ctx context.Context) error {
 	c.close.Do(func() {
 		c.drain()
@@ -173,7 +185,15 @@ func (c *Control) Close(ctx context.Context) error {
 		}
 		c.stopWork()
 		<-c.ended
-		c.err = errors.Join(err, c.db.Close())
+		c.err = errors.Join(err, c.release())
 	})
 	return c.err
+}
+
+// release gives back what a start took, as far as it came, once nothing that it began runs.
+func (c *Control) release() error {
+	if c.handler != nil {
+		c.handler.Close()
+	}
+	return errors.Join(c.cohort.Close(), c.db.Close())
 }

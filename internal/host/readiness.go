@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/guardyn-edge/guardyn/api"
+	"github.com/guardyn-edge/guardyn/barrier/sqlstore"
 	"github.com/guardyn-edge/guardyn/control"
 	"github.com/guardyn-edge/guardyn/seal"
 	"github.com/guardyn-edge/guardyn/store"
@@ -15,7 +16,7 @@ import (
 // readiness holds the checks of /readyz beside the store's answering.
 type readiness struct {
 	db      *store.DB
-	schema  int64 // when the process started, which is the one that it was built for
+	schema  schemas // when the process started, which are the ones that it was built for
 	own     seal.PublicKey
 	trusted seal.TrustedKeys
 
@@ -26,15 +27,29 @@ type readiness struct {
 	refused string
 }
 
+// schemas are the versions of the control plane's tables and of its cohort's.
+type schemas struct{ control, cohort int64 }
+
+func (s schemas) String() string { return fmt.Sprintf("%d.%d", s.control, s.cohort) }
+
+func schemasOf(ctx context.Context, db *store.DB) (s schemas, err error) {
+	if s.control, err = db.SchemaVersion(ctx); err != nil {
+		return s, err
+	}
+	_, reader := db.Pools()
+	s.cohort, err = sqlstore.SchemaVersion(ctx, reader, sqlstore.Dialect(db.Kind()))
+	return s, err
+}
+
 func (r *readiness) problems(ctx context.Context) []api.Problem {
-	have, err := r.db.SchemaVersion(ctx)
+	have, err := schemasOf(ctx, r.db)
 	switch {
 	case err != nil:
 		return []api.Problem{{Object: "database", Code: "database_unavailable", Message: "the database does not answer"}}
 	case have != r.schema:
 		return []api.Problem{{
 			Object: "database", Code: "schema_changed",
-			Message: fmt.Sprintf("the schema is version %d and this process works with %d; restart it, or upgrade gdn", have, r.schema),
+			Message: fmt.Sprintf("the schema is version %s and this process works with %s; restart it, or upgrade gdn", have, r.schema),
 		}}
 	}
 	refused, err := r.artefact(ctx)
