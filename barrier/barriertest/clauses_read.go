@@ -30,7 +30,7 @@ var currentClauses = []clause{
 	{name: "is no older than a write that ended, for every process", run: func(c *cohort) {
 		c.members(1)
 		readers := []Handles{c.process(), c.process()}
-		for i := range 10 {
+		for i := range 6 {
 			ro := c.propose()
 			c.ok(c.Store.Abort(c.ctx, ro.Ref, barrier.ByOperator("suite"), fmt.Sprint(i)))
 			for _, r := range readers {
@@ -159,7 +159,7 @@ var watchClauses = []clause{
 			c.Store.Watch(c.ctx, topic)
 		}
 		ms := c.members(2)
-		for range 10 {
+		for range 4 {
 			ro := c.propose()
 			c.ack(ro, ms...)
 			c.ok(c.Store.Abort(c.ctx, ro.Ref, barrier.ByOperator("suite"), "next"))

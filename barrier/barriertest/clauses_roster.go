@@ -130,7 +130,7 @@ var rosterClauses = []clause{
 			c.refused(barrier.ErrInvalid, func() error { _, err := c.Store.SetRoster(c.ctx, 1, members); return err })
 		}
 	}},
-	{name: "of MaxMembers with the longest ids, who commit and confirm together", run: func(c *cohort) {
+	{name: "of MaxMembers with the longest ids, who commit and confirm together", large: true, run: func(c *cohort) {
 		ids := make([]barrier.MemberID, barrier.MaxMembers)
 		for i := range ids {
 			ids[i] = barrier.MemberID(fmt.Sprintf("%0*d", barrier.MaxIDBytes, i))

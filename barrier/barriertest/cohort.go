@@ -112,7 +112,7 @@ func (c *cohort) unchanged(before barrier.Row) {
 func (c *cohort) past(t time.Time) {
 	c.Helper()
 	for c.ctx.Err() == nil {
-		if row := c.row(); row.Now.Add(-2 * row.Margin).After(t) {
+		if row := c.row(); row.Now.Add(-row.Margin).After(t) {
 			return
 		}
 	}
@@ -250,11 +250,12 @@ func (c *cohort) join(m *member) {
 func (c *cohort) proposal(changes ...func(*barrier.Proposal)) barrier.Proposal {
 	c.Helper()
 	c.ids++
+	row := c.row()
 	p := barrier.Proposal{
 		ID:       barrier.RolloutID(fmt.Sprintf("rollout-%d", c.ids)),
 		Proposer: "suite",
 		Digest:   barrier.Digest(fmt.Sprintf("test:artefact-%d", c.ids)),
-		Version:  uint64(c.ids), RosterRevision: c.row().Roster.Revision,
+		Version:  uint64(c.ids), RosterRevision: row.Roster.Revision, Seen: row.Generation,
 		Deadline: time.Hour,
 	}
 	for _, change := range changes {

@@ -22,7 +22,7 @@
 // windows; keep it under 200 ms in tests. Where its clock can be given to it, one that runs faster saves time.
 //
 // Clauses that wait run in parallel with each other, so fresh and the Openers are called concurrently. Handles are called
-// for every member of the cohort, and concurrently. A race goes on for as many rounds as the store does in 600 ms. What
+// for every member of the cohort, and concurrently. A race goes on for as many rounds as the store does in 400 ms, and for a few at least. What
 // only one adapter promises, such as hints that arrive and artefacts that are deleted, is for its own tests.
 //
 // Faulty is of use in these too: Faults.Next befalls a call that is named, and Faults.Hold keeps one on its way until

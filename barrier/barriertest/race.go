@@ -11,7 +11,7 @@ import (
 
 // Bounds of a race: as many rounds as the store does in raceTime, but minRounds at least and maxRounds at most.
 const (
-	raceTime  = 600 * time.Millisecond
+	raceTime  = 400 * time.Millisecond
 	minRounds = 5
 	maxRounds = 200
 )
