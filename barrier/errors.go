@@ -8,9 +8,10 @@ import (
 // The named errors of the ports. An error that is none of these says nothing about whether the call took
 // effect: read the row again.
 var (
-	ErrInvalid      = errors.New("not valid")                                      // the call can never succeed as it is
-	ErrOpen         = errors.New("a rollout is open")                              // I1; see OpenError
-	ErrRoster       = errors.New("the roster has another revision")                // it changed since it was read
+	ErrInvalid      = errors.New("not valid")                       // the call can never succeed as it is
+	ErrOpen         = errors.New("a rollout is open")               // I1; see OpenError
+	ErrRoster       = errors.New("the roster has another revision") // it changed since it was read
+	ErrStale        = errors.New("something was proposed or decided since")
 	ErrNoBaseline   = errors.New("there is nothing to go back to")                 // a window before anything was committed
 	ErrUnknown      = errors.New("not the current rollout")                        // the Ref is not the newest rollout's
 	ErrDecided      = errors.New("the rollout was decided otherwise")              // I4; see DecidedError
@@ -38,6 +39,7 @@ var codes = []struct {
 	{"invalid", ErrInvalid},
 	{"open", ErrOpen},
 	{"roster_changed", ErrRoster},
+	{"stale", ErrStale},
 	{"no_baseline", ErrNoBaseline},
 	{"unknown_rollout", ErrUnknown},
 	{"decided", ErrDecided},

@@ -4,12 +4,13 @@ import "time"
 
 // The limits of the weakest adapter, held by all of them.
 const (
-	MaxMembers       = 1000    // in a roster
-	MaxIDBytes       = 64      // of a MemberID, BootID, RolloutID
-	MaxNameBytes     = 200     // of a proposer, an operator, a lease holder
-	MaxDigestBytes   = 200     // of a Digest, a build digest
-	MaxReasonBytes   = 1000    // of a reason or a detail; longer ones are cut at a character
-	MaxArtefactBytes = 4 << 20 // of an artefact
+	MaxMembers       = 1000      // in a roster
+	MaxIDBytes       = 64        // of a MemberID, BootID, RolloutID
+	MaxNameBytes     = 200       // of a proposer, an operator, a lease holder
+	MaxDigestBytes   = 200       // of a Digest, a build digest
+	MaxReasonBytes   = 1000      // of a reason or a detail; longer ones are cut at a character
+	MaxArtefactBytes = 4 << 20   // of an artefact
+	MaxNumber        = 1<<63 - 1 // of a version, a token
 
 	MinDeadline    = 100 * time.Millisecond
 	MaxDeadline    = 24 * time.Hour

@@ -13,6 +13,7 @@ type Proposal struct {
 	Digest         Digest        `json:"digest"`   // of the artefact, which was put before
 	Version        uint64        `json:"version"`
 	RosterRevision uint64        `json:"roster_revision"` // the roster that the proposer saw
+	Seen           uint64        `json:"seen"`            // Head.Generation when the proposer looked: what came since is not overrun
 	After          uint64        `json:"after"`           // the generation is higher than this too
 	Deadline       time.Duration `json:"deadline_ms"`     // for the votes, from the store's now
 	Window         time.Duration `json:"window_ms"`       // confirm window; 0: none; else at least twice Soak
@@ -108,7 +109,7 @@ type Proposing interface {
 	Reader
 
 	// Propose opens a rollout with the next generation (I1) whose epoch is the roster. The same proposal again
-	// returns the same rollout, if it still is the newest. Errors: ErrInvalid with all problems, *OpenError, ErrRoster,
+	// returns the same rollout, if it still is the newest. Errors: ErrInvalid with all problems, *OpenError, ErrRoster, ErrStale,
 	// ErrNoBaseline.
 	Propose(ctx context.Context, p Proposal) (Rollout, error)
 

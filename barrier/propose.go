@@ -35,8 +35,8 @@ type Proposer struct {
 // proposeAttempts bounds how often a proposal whose outcome is unknown is sent: with the same id, so it opens one rollout.
 const proposeAttempts = 3
 
-// Propose classifies the artefact against what is committed, puts its bytes and proposes it. p.ID, p.Digest and p.RosterRevision
-// may be empty: they are made here, the revision from the roster as it is. Errors: *RefusedError, and Proposing.Propose's.
+// Propose classifies the artefact against what is committed, puts its bytes and proposes it. p.ID, p.Digest, p.RosterRevision and
+// p.Seen may be empty: they are made here, from the row as it is. Errors: *RefusedError, and Proposing.Propose's.
 func (r Proposer) Propose(ctx context.Context, artefact []byte, p Proposal) (Rollout, error) {
 	if len(artefact) > MaxArtefactBytes {
 		return Rollout{}, fmt.Errorf("%w: the artefact has %d bytes, more than %d", ErrInvalid, len(artefact), MaxArtefactBytes)
@@ -50,6 +50,7 @@ func (r Proposer) Propose(ctx context.Context, artefact []byte, p Proposal) (Rol
 	}
 	p.ID = cmp.Or(p.ID, NewRolloutID())
 	p.RosterRevision = cmp.Or(p.RosterRevision, row.Roster.Revision)
+	p.Seen = cmp.Or(p.Seen, row.Generation)
 	if err := p.Check(); err != nil {
 		return Rollout{}, err
 	}

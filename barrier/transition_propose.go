@@ -22,6 +22,9 @@ func (h Head) Propose(roster Roster, p Proposal, now time.Time) (Head, error) {
 		return h, &OpenError{Rollout: *open}
 	}
 	switch {
+	case p.Seen != h.Generation:
+		// A copy of an earlier proposal that was delayed, or one made by who did not see the last.
+		return h, fmt.Errorf("%w: generation %d, and the proposal saw %d", ErrStale, h.Generation, p.Seen)
 	case p.RosterRevision != roster.Revision:
 		return h, fmt.Errorf("%w: %d, and the proposal is for %d", ErrRoster, roster.Revision, p.RosterRevision)
 	case len(roster.Members) == 0:

@@ -20,21 +20,27 @@ func proposal(changes ...func(*barrier.Proposal)) barrier.Proposal {
 	return p
 }
 
+// saw is p by who has seen h.
+func saw(h barrier.Head, p barrier.Proposal) barrier.Proposal {
+	p.Seen = h.Generation
+	return p
+}
+
 func TestPropose(t *testing.T) {
 	p := proposal(func(p *barrier.Proposal) { p.Window = window })
 	want := map[string]outcome{
 		none: does, committed: does, aborted: does, confirmed: does, reverted: does,
 		proposed: fails(barrier.ErrOpen), staging: fails(barrier.ErrOpen), trial: fails(barrier.ErrOpen),
 	}
-	matrix(t, want, func(h barrier.Head) (barrier.Head, error) { return h.Propose(roster, p, decided) })
+	matrix(t, want, func(h barrier.Head) (barrier.Head, error) { return h.Propose(roster, saw(h, p), decided) })
 
 	t.Run("the same id with the same digest", func(t *testing.T) {
 		again := proposal(func(p *barrier.Proposal) { p.ID, p.Digest = "r3", next.Digest })
 		same := except(everywhere(nil), does, none)
-		matrix(t, same, func(h barrier.Head) (barrier.Head, error) { return h.Propose(roster, again, decided) })
+		matrix(t, same, func(h barrier.Head) (barrier.Head, error) { return h.Propose(roster, saw(h, again), decided) })
 	})
 	t.Run("what it makes", func(t *testing.T) {
-		h, err := head(reverted).Propose(roster, p, decided)
+		h, err := head(reverted).Propose(roster, saw(head(reverted), p), decided)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -69,13 +75,20 @@ func TestPropose(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			after, err := tt.head.Propose(tt.roster, tt.p, decided)
+			after, err := tt.head.Propose(tt.roster, saw(tt.head, tt.p), decided)
 			judge(t, tt.want, tt.head, after, err)
 			if tt.gen != 0 && after.Rollout.Generation != tt.gen {
 				t.Errorf("generation %d, want %d", after.Rollout.Generation, tt.gen)
 			}
 		})
 	}
+	t.Run("by who has not seen the newest generation, or a later one", func(t *testing.T) {
+		for _, seen := range []uint64{head(aborted).Generation - 1, head(aborted).Generation + 1} {
+			p := proposal(func(p *barrier.Proposal) { p.Seen = seen })
+			after, err := head(aborted).Propose(roster, p, decided)
+			judge(t, fails(barrier.ErrStale), head(aborted), after, err)
+		}
+	})
 	t.Run("names what is in the way", func(t *testing.T) {
 		var open *barrier.OpenError
 		_, err := head(trial).Propose(roster, p, decided)

@@ -139,6 +139,7 @@ var bends = []struct{ clause, rule string }{
 	{"Propose/after a window that is over and was not ended is an OpenError", "a window that is over is not open"},
 	{"Propose/after each end of a rollout, and keeps its outcome", "propose keeps no outcome"},
 	{"Propose/for another roster than the present one is ErrRoster", "propose to any roster"},
+	{"Propose/by who has not seen the newest generation is ErrStale", "propose unseen"},
 	{"Propose/to an empty roster is ErrInvalid", "nobody may agree"},
 	{"Propose/to an empty roster is ErrInvalid", "errors have no names"},
 	{"Propose/of a window before anything was committed is ErrNoBaseline", "a window needs no baseline"},

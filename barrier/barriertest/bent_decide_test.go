@@ -264,6 +264,8 @@ func (b *bent) Propose(_ context.Context, p barrier.Proposal) (barrier.Rollout, 
 		h, _ = with(h, func(ro *barrier.Rollout) { ro.State = barrier.Aborted })
 	case "propose to any roster":
 		p.RosterRevision = b.roster.Revision
+	case "propose unseen":
+		p.Seen = h.Generation
 	case "propose again opens another":
 		h, _ = with(h, func(ro *barrier.Rollout) { ro.ID = "forgotten" })
 	case "propose keeps no outcome":

@@ -151,6 +151,19 @@ var proposeClauses = []clause{
 			})
 		}
 	}},
+	{name: "by who has not seen the newest generation is ErrStale", run: func(c *cohort) {
+		c.members(1)
+		late := c.proposal() // a copy of it comes when everything is over
+		for range 2 {
+			ro := c.propose()
+			c.ok(c.Store.Abort(c.ctx, ro.Ref, barrier.ByOperator("suite"), "next"))
+			c.refused(barrier.ErrStale, func() error { _, err := c.Store.Propose(c.ctx, late); return err })
+		}
+		c.refused(barrier.ErrStale, func() error {
+			_, err := c.Store.Propose(c.ctx, c.proposal(func(p *barrier.Proposal) { p.Seen++ }))
+			return err
+		})
+	}},
 	{name: "to an empty roster is ErrInvalid", run: func(c *cohort) {
 		c.refused(barrier.ErrInvalid, func() error { _, err := c.Store.Propose(c.ctx, c.proposal()); return err })
 	}},

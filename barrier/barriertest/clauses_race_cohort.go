@@ -197,6 +197,7 @@ func (c *cohort) through(ms []*member) error {
 		t := row.Claim + 1
 		ro, err := c.Store.Propose(c.ctx, barrier.Proposal{
 			ID: barrier.RolloutID(fmt.Sprintf("through-%d", i)), Proposer: "suite", Digest: "test:artefact", RosterRevision: row.Roster.Revision,
+			Seen: row.Generation,
 		})
 		if err != nil {
 			return err

@@ -259,6 +259,8 @@ func (w *stage) propose(ctx context.Context, o order) error {
 			p.ID = barrier.RolloutID(value)
 		case "after":
 			p.After, err = strconv.ParseUint(value, 10, 64)
+		case "seen":
+			p.Seen, err = strconv.ParseUint(value, 10, 64)
 		case "roster":
 			p.RosterRevision, err = strconv.ParseUint(value, 10, 64)
 		default:

@@ -125,7 +125,7 @@ func TestProposeDeletesWhatNothingNames(t *testing.T) {
 	roster := members(t, s, 3)
 	run := func(d barrier.Digest) {
 		t.Helper()
-		p := proposal(roster)
+		p := after(t, s, proposal(roster))
 		p.Digest = d
 		ro := must(s.Propose(t.Context(), p))(t)
 		ok(t, s.Claim(t.Context(), 1))
@@ -165,7 +165,7 @@ func TestProposeDeletesWhatNothingNames(t *testing.T) {
 	clock.pass(barrier.ArtefactRetention + time.Minute)
 	put(s, "again")
 	put(s, "next")
-	p := proposal(roster)
+	p := after(t, s, proposal(roster))
 	p.Digest = "test:next"
 	must(s.Propose(t.Context(), p))(t) // the previous one is test:committed now
 	if have := artefacts(); count(strings.Fields(have), "MANIFEST#") != 3 || count(strings.Fields(have), "CHUNK#") != 6 || count(strings.Fields(have), "UPLOAD#") != 0 {
@@ -196,7 +196,7 @@ func TestProposeDeletesNothingThatIsWantedAgain(t *testing.T) {
 		"put again": func(barrier.Rollout) { ok(t, other.Put(t.Context(), "test:a", noise(10))) },
 		"proposed": func(open barrier.Rollout) {
 			ok(t, other.Abort(t.Context(), open.Ref, barrier.ByOperator("test"), "next"))
-			p := proposal(roster)
+			p := after(t, other, proposal(roster))
 			p.Digest = "test:a"
 			must(other.Propose(t.Context(), p))(t)
 		},
@@ -204,6 +204,7 @@ func TestProposeDeletesNothingThatIsWantedAgain(t *testing.T) {
 		ok(t, s.Put(t.Context(), "test:a", noise(10)))
 		clock.pass(barrier.ArtefactRetention + time.Minute)
 		deletes := false
+		p := after(t, s, proposal(roster))
 		w.set(func(r request) fate {
 			if r.operation == "TransactWriteItems" && strings.Contains(r.body, "MANIFEST#test:a") && !deletes {
 				deletes = true
@@ -211,7 +212,7 @@ func TestProposeDeletesNothingThatIsWantedAgain(t *testing.T) {
 			}
 			return pass
 		})
-		ro, err := s.Propose(t.Context(), proposal(roster))
+		ro, err := s.Propose(t.Context(), p)
 		ok(t, err)
 		w.set(nil)
 		if !deletes {

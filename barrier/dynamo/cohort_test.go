@@ -89,7 +89,7 @@ func TestAThousandMembersVoteAtOnce(t *testing.T) {
 	alone(len(ids))
 	until(t, s, func(row barrier.Row) bool { return barrier.Decide(row, barrier.Term{Token: 1}).Verb == barrier.Confirm })
 	ok(t, s.Confirm(t.Context(), ro.Ref, 1))
-	must(s.Propose(t.Context(), proposal(roster)))(t)
+	must(s.Propose(t.Context(), after(t, s, proposal(roster))))(t)
 	if n := count(sortKeys(t, o.Table, "COHORT#"+o.Cohort), "BALLOT#"); n != 0 {
 		t.Errorf("%d ballots of the last rollout are left", n)
 	}

@@ -79,6 +79,13 @@ func proposal(roster barrier.Roster) barrier.Proposal {
 	return barrier.Proposal{ID: id, Proposer: "test", Digest: barrier.Digest("test:" + string(id)), RosterRevision: roster.Revision}
 }
 
+// after is p by who has seen what the cohort has come to.
+func after(t testing.TB, s *dynamo.Store, p barrier.Proposal) barrier.Proposal {
+	t.Helper()
+	p.Seen = must(s.Current(t.Context()))(t).Generation
+	return p
+}
+
 // windowed is a proposal whose evidence outlives the margin of options.
 func windowed(roster barrier.Roster) barrier.Proposal {
 	p := proposal(roster)

@@ -41,6 +41,7 @@ func steps() []step {
 	propose := func(p func(barrier.Roster) barrier.Proposal) func(*testing.T, *dynamo.Store) error {
 		return func(t *testing.T, s *dynamo.Store) (err error) {
 			last = p(roster)
+			last.Seen = ro.Generation
 			ro, err = s.Propose(t.Context(), last)
 			if err == nil && (ro.ID != last.ID || ro.State != barrier.Proposed) {
 				t.Errorf("Propose returned %+v", ro)

@@ -56,7 +56,7 @@ func TestEveryReadIsConsistent(t *testing.T) {
 	cancel()
 	ok(t, s.Withdraw(t.Context(), ro.Ref, "m0001", bootOf("m0001"), "does not work"))
 	ok(t, s.Revert(t.Context(), ro.Ref, barrier.ByClaim(lease.Token), "withdrawn"))
-	must(s.Propose(t.Context(), proposal(roster)))(t) // sweeps
+	must(s.Propose(t.Context(), after(t, s, proposal(roster))))(t) // sweeps
 	ok(t, s.Release(t.Context(), lease))
 
 	seen := map[string]int{}
@@ -129,7 +129,9 @@ func TestCurrentIsOfOneHead(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			ro, err := writer.Propose(t.Context(), proposal(roster))
+			p := proposal(roster)
+			p.Seen = uint64(i)
+			ro, err := writer.Propose(t.Context(), p)
 			if err != nil {
 				t.Error(err)
 				return

@@ -79,7 +79,9 @@ func TestArtefactsAreKept(t *testing.T) {
 	ok(t, err)
 	propose := func(id barrier.RolloutID, d barrier.Digest) {
 		t.Helper()
-		ro, err := s.Propose(ctx, barrier.Proposal{ID: id, Proposer: "p", Digest: d, RosterRevision: 1})
+		row, err := s.Current(ctx)
+		ok(t, err)
+		ro, err := s.Propose(ctx, barrier.Proposal{ID: id, Proposer: "p", Digest: d, RosterRevision: 1, Seen: row.Generation})
 		ok(t, err)
 		ok(t, s.Abort(ctx, ro.Ref, barrier.ByOperator("ann"), "next"))
 	}

@@ -55,7 +55,7 @@
 //	404  no_artefact
 //	409  open, no_baseline, unknown_rollout, decided, stranger, joined_late, voted, barrier_incomplete,
 //	     not_converged, withdrawn, no_window, late, early, lease_held
-//	412  roster_changed, fenced, superseded, lease_lost
+//	412  roster_changed, stale, fenced, superseded, lease_lost
 //
 // open has the rollout in the way as rollout, decided has decided: {rollout, state, reason}, lease_held has holder.
 // These are the Handler's own, and the call had no effect:

@@ -279,7 +279,7 @@ func TestCallsArriveWhole(t *testing.T) {
 	c := client(t, server.URL, remote.Principal{Member: "a", Coordinator: true}, remote.ClientOptions{})
 	odd := "line\n\x00\u2028 \"quoted\" <&> \U0001F600"
 	p := barrier.Proposal{
-		ID: "r", Proposer: odd, Digest: "test:/../%2e?&=+ #", Version: 1<<64 - 1, RosterRevision: 1 << 63, After: 1 << 62,
+		ID: "r", Proposer: odd, Digest: "test:/../%2e?&=+ #", Version: 1<<64 - 1, RosterRevision: 1 << 63, Seen: 1 << 61, After: 1 << 62,
 		Deadline: 24 * time.Hour, Window: time.Hour, Soak: time.Minute, Grace: time.Second, EvidenceTTL: time.Millisecond,
 	}
 	at := time.Date(2030, 1, 2, 3, 4, 5, 678901234, time.UTC)

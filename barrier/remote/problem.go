@@ -15,6 +15,7 @@ var statuses = map[string]int{
 	"invalid":            http.StatusBadRequest,
 	"open":               http.StatusConflict,
 	"roster_changed":     http.StatusPreconditionFailed,
+	"stale":              http.StatusPreconditionFailed,
 	"no_baseline":        http.StatusConflict,
 	"unknown_rollout":    http.StatusConflict,
 	"decided":            http.StatusConflict,

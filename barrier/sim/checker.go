@@ -104,7 +104,7 @@ func (c *checker) proposed(ro barrier.Rollout) {
 		}
 	}
 	if c.ids[ro.ID] {
-		c.w.cov.add(ProposedTwice)
+		c.broken(Once, "%v is proposed, and its id was before", ro.Ref)
 	}
 	c.ids[ro.ID] = true
 	c.records[ro.Ref] = &record{

@@ -12,7 +12,7 @@ type Case int
 const (
 	Proposals Case = iota
 	ProposalRefused
-	ProposedTwice
+	StaleProposal
 	CommittedPlain
 	CommittedOnTrial
 	AbortedCase
@@ -51,7 +51,7 @@ const (
 )
 
 var caseNames = [lastCase]string{
-	"proposals", "proposal refused: another is open", "a late copy of a proposal opened it again",
+	"proposals", "proposal refused: another is open", "proposal refused: something came since",
 	"committed without a window", "committed on trial", "aborted", "confirmed", "reverted",
 	"aborted by a nack", "aborted at the deadline", "aborted: builds differ", "aborted by a roster change", "roster change refused in a window",
 	"decided by the operator", "vote made void by a restart", "restart in a window", "swap too late refused", "decision too late",

@@ -110,7 +110,7 @@ func (w *world) propose(id string, window time.Duration) {
 	}
 	p := barrier.Proposal{
 		ID: barrier.RolloutID(id), Proposer: "the simulator", Digest: w.newArtefact(healthy).digest,
-		RosterRevision: w.store.roster.Revision, Deadline: 30 * time.Second,
+		RosterRevision: w.store.roster.Revision, Seen: w.store.head.Generation, Deadline: 30 * time.Second,
 	}
 	for _, m := range w.machines {
 		memory := m.current().sit.Memory

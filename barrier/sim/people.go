@@ -77,7 +77,7 @@ func (p *proposer) proposal(row *barrier.Row, d barrier.Digest) barrier.Proposal
 	w := p.w
 	q := barrier.Proposal{
 		ID: barrier.RolloutID(fmt.Sprintf("%s-%d", p.name, p.made)), Proposer: p.name, Digest: d, Version: uint64(len(w.artefacts)),
-		RosterRevision: row.Roster.Revision, Deadline: w.between(4*time.Second, 15*time.Second),
+		RosterRevision: row.Roster.Revision, Seen: row.Generation, Deadline: w.between(4*time.Second, 15*time.Second),
 	}
 	if w.chance(0.1) {
 		q.After = row.Generation + uint64(w.rng.IntN(3))

@@ -27,6 +27,7 @@ const (
 	Highest  Property = "highest"
 	Boots    Property = "boots"
 	Informed Property = "informed"
+	Once     Property = "once"
 	Progress Property = "progress"
 	Follows  Property = "follows"
 	Goes     Property = "goes"
@@ -55,6 +56,7 @@ var Sentences = map[Property]string{
 	Durable:  "nobody swaps before its durable memory names what it swaps to and holds its bytes",
 	Highest:  "the highest generation that a disk remembers never falls, nor the confirmed one",
 	Boots:    "what a member's disk says to boot was decided for good",
+	Once:     "a proposal opens one rollout, however often and late its copies come",
 	Informed: "a process that knows the end of a trial that failed does not begin it",
 
 	Progress: "with the faults over, every rollout is final within D, grace, a poll and an election",

@@ -310,8 +310,11 @@ func (s *store) operate(r barrier.Ref, verb barrier.Verb) error {
 func (s *store) propose(p barrier.Proposal) (barrier.Rollout, error) {
 	next, err := s.head.Propose(s.roster, p, s.now())
 	if err != nil {
-		if barrier.Code(err) == "open" {
+		switch barrier.Code(err) {
+		case "open":
 			s.w.cov.add(ProposalRefused)
+		case "stale":
+			s.w.cov.add(StaleProposal)
 		}
 		return barrier.Rollout{}, err
 	}
