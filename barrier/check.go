@@ -146,7 +146,10 @@ func (p Proposal) Check() error {
 	}
 	add(checkText("proposer", p.Proposer, MaxNameBytes))
 	problems = append(problems, digestProblems(p.Digest)...)
-	if p.After == 1<<64-1 || p.After > 1<<62 {
+	if p.Version > MaxNumber {
+		add(fmt.Sprintf("version is %d, more than %d", p.Version, uint64(MaxNumber)))
+	}
+	if p.After > 1<<62 {
 		add(fmt.Sprintf("after is %d, more than %d", p.After, uint64(1)<<62))
 	}
 	between := func(what string, d, low, high time.Duration) {

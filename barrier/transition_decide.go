@@ -11,6 +11,9 @@ func (h Head) WithClaim(t Token) (Head, error) {
 	if t == 0 {
 		return h, fmt.Errorf("%w: token 0 is nobody's", ErrInvalid)
 	}
+	if t > MaxNumber {
+		return h, fmt.Errorf("%w: token %d is more than %d", ErrInvalid, t, uint64(MaxNumber))
+	}
 	if t < h.Claim {
 		return h, h.fenced(t)
 	}

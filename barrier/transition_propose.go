@@ -106,6 +106,9 @@ func (h Head) AdoptBaseline(p Pointer) (Head, BaselineOutcome, error) {
 	if p.Generation != 0 {
 		return h, BaselineFailed, fmt.Errorf("%w: a baseline has generation 0, not %d", ErrInvalid, p.Generation)
 	}
+	if p.Version > MaxNumber {
+		return h, BaselineFailed, fmt.Errorf("%w: version is %d, more than %d", ErrInvalid, p.Version, uint64(MaxNumber))
+	}
 	switch {
 	case h.Committed.IsZero():
 		h.Committed = p

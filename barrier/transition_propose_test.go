@@ -180,6 +180,7 @@ func TestAdoptBaseline(t *testing.T) {
 		{"where another baseline is", with(barrier.Pointer{Digest: "t:other"}), base, fails(barrier.ErrInvalid), barrier.BaselineFailed},
 		{"where something was committed since", with(was), base, again, barrier.BaselineSuperseded},
 		{"that is none", with(barrier.Pointer{}), barrier.Pointer{}, fails(barrier.ErrInvalid), barrier.BaselineFailed},
+		{"that has a version beyond numbers", with(barrier.Pointer{}), barrier.Pointer{Digest: "t:d", Version: 1 << 63}, fails(barrier.ErrInvalid), barrier.BaselineFailed},
 		{"that has a generation", with(barrier.Pointer{}), was, fails(barrier.ErrInvalid), barrier.BaselineFailed},
 	}
 	for _, tt := range tests {
@@ -240,6 +241,7 @@ func TestCheckProposal(t *testing.T) {
 		{"no scheme", func(p *barrier.Proposal) { p.Digest = ":x" }, "not scheme:value"},
 		{"a digest with a space", func(p *barrier.Proposal) { p.Digest = "t:a b" }, "printable"},
 		{"too long a digest", func(p *barrier.Proposal) { p.Digest = barrier.Digest("t:" + strings.Repeat("x", 200)) }, "202 bytes"},
+		{"a version beyond numbers", func(p *barrier.Proposal) { p.Version = 1 << 63 }, "version is"},
 		{"after the end", func(p *barrier.Proposal) { p.After = 1<<64 - 1 }, "after is"},
 		{"after what a database can count", func(p *barrier.Proposal) { p.After = 1<<62 + 1 }, "after is"},
 		{"too short a deadline", func(p *barrier.Proposal) { p.Deadline = time.Millisecond }, "deadline is 1ms"},

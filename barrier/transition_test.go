@@ -208,6 +208,7 @@ func TestWithClaim(t *testing.T) {
 	})
 	t.Run("of none", func(t *testing.T) {
 		matrix(t, everywhere(barrier.ErrInvalid), func(h barrier.Head) (barrier.Head, error) { return h.WithClaim(0) })
+		matrix(t, everywhere(barrier.ErrInvalid), func(h barrier.Head) (barrier.Head, error) { return h.WithClaim(barrier.MaxNumber + 1) })
 	})
 	t.Run("takes up what is proposed", func(t *testing.T) {
 		h, err := head(proposed).WithClaim(claim + 1)
