@@ -1,12 +1,15 @@
 package store_test
 
 import (
+	"context"
 	"database/sql"
 	"path/filepath"
 	"testing"
 
 	_ "github.com/jackc/pgx/v5/stdlib"
 
+	"github.com/guardyn-edge/guardyn/barrier"
+	"github.com/guardyn-edge/guardyn/barrier/sqlstore"
 	"github.com/guardyn-edge/guardyn/control"
 	"github.com/guardyn-edge/guardyn/internal/testpg"
 	"github.com/guardyn-edge/guardyn/store"
@@ -66,6 +69,41 @@ func TestStore(t *testing.T) {
 	for _, d := range databases {
 		t.Run(d.name, func(t *testing.T) {
 			storetest.Run(t, func(t *testing.T) control.Store { return open(t, d.url(t)) })
+		})
+	}
+}
+
+// joined is a store that was joined to a cohort, whose steps do what decide says.
+func joined(t *testing.T, url string, decide storetest.Decide) (*store.DB, *sqlstore.Store) {
+	t.Helper()
+	if err := sqlstore.MigrateURL(t.Context(), url); err != nil {
+		t.Fatal(err)
+	}
+	db := open(t, url)
+	writer, reader := db.Pools()
+	cohort, err := sqlstore.New(t.Context(), writer, sqlstore.Dialect(db.Kind()), "nodes", sqlstore.ReadFrom(reader),
+		sqlstore.OnChange(func(ctx context.Context, tx *sql.Tx, before, after barrier.Head) error {
+			return db.DecideIn(ctx, tx, before, after, decide)
+		}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := cohort.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	db.JoinCohort(func(tx *sql.Tx) store.CohortTx { return cohort.In(tx) })
+	return db, cohort
+}
+
+// A store that was joined to a cohort keeps what any store keeps, and what rollouts need.
+func TestJoinedStore(t *testing.T) {
+	for _, d := range databases {
+		t.Run(d.name, func(t *testing.T) {
+			storetest.RunJoined(t, func(t *testing.T, decide storetest.Decide) (control.Store, control.Cohort) {
+				return joined(t, d.url(t), decide)
+			})
 		})
 	}
 }

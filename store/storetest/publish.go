@@ -45,7 +45,7 @@ func (f *fixture) activation(p control.Platform, version uint64, kind seal.Activ
 		SeenGeneration: p.Generation,
 		Activation: seal.Activation{
 			Platform: p.ID, Epoch: p.Epoch, Generation: p.Generation + 1, Kind: kind, Version: version,
-			ParentGeneration: p.Generation, IssuedAt: at,
+			ContentHash: fmt.Sprintf("%064x", version), ParentGeneration: p.Generation, IssuedAt: at,
 		},
 		Signed: seal.SignedActivation(fmt.Sprintf("signed %d %d", p.Generation+1, version)),
 		By:     "ada@example.net", At: at, Audit: f.entry("config." + string(kind)),

@@ -21,10 +21,7 @@ import (
 // Run holds an adapter against every clause. open returns an empty store and closes it when its test ends;
 // tests that can share one by working in different workspaces do.
 func Run(t *testing.T, open func(t *testing.T) control.Store) {
-	for _, group := range []struct {
-		name    string
-		clauses []clause
-	}{
+	runGroups(t, open, []group{
 		{"Tenancy", tenancyClauses},
 		{"Zones", zoneClauses},
 		{"Records", recordClauses},
@@ -43,7 +40,18 @@ func Run(t *testing.T, open func(t *testing.T) control.Store) {
 		{"Nodes", nodeClauses},
 		{"NodeKeys", nodeKeyClauses},
 		{"Audit", auditClauses},
-	} {
+		{"Cluster", clusterClauses},
+	})
+}
+
+// group is clauses of one port.
+type group struct {
+	name    string
+	clauses []clause
+}
+
+func runGroups(t *testing.T, open func(t *testing.T) control.Store, groups []group) {
+	for _, group := range groups {
 		t.Run(group.name, func(t *testing.T) {
 			shared := sync.OnceValue(func() control.Store { return open(t) })
 			for _, c := range group.clauses {
