@@ -24,6 +24,13 @@ func TestMain(m *testing.M) {
 		if err != nil {
 			panic(err)
 		}
+		if url := os.Getenv("NODE_TEST_URL"); url != "" {
+			last, err := strconv.ParseUint(os.Getenv("NODE_TEST_LAST"), 10, 64)
+			if err != nil {
+				panic(err)
+			}
+			os.Exit(killedMember(dir, url, at, last))
+		}
 		os.Exit(crashingNode(dir, at, os.Getenv("NODE_TEST_LOAD") != ""))
 	}
 	os.Exit(m.Run())

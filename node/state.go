@@ -124,7 +124,7 @@ func (e *damagedState) Unwrap() error { return e.err }
 
 // rebuildState makes the state that the slots prove. The newest slot is the one that raised the mark, so the
 // mark is where it was, unless that slot is damaged too: see state.Rebuilt. What was served on trial proves a mark, and is
-// never booted. Which slots crashed at load is forgotten, and what the node knew of rollouts but the highest generation.
+// never booted. Which slots crashed at load is forgotten, and what the node knew of rollouts: it is a member that was never there.
 func rebuildState(d *durable.Dir, keys seal.TrustedKeys, damaged *damagedState) (state, error) {
 	names, err := d.Names()
 	if err != nil {
@@ -151,7 +151,6 @@ func rebuildState(d *durable.Dir, keys seal.TrustedKeys, damaged *damagedState) 
 		}
 		s.Marks.Raise(key, act)
 		if onTrial || act.Kind == seal.KindProvisional {
-			s.Rollout.Highest = max(s.Rollout.Highest, act.Generation)
 			continue
 		}
 		slots = append(slots, slot{name, act})

@@ -15,6 +15,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/guardyn-edge/guardyn/barrier"
 	"github.com/guardyn-edge/guardyn/internal/durable"
 	"github.com/guardyn-edge/guardyn/internal/nodeproto"
 	"github.com/guardyn-edge/guardyn/node"
@@ -64,19 +65,7 @@ func (y sealery) seal(s signer, version uint64) seal.Sealed {
 	if sealed, ok := y[id]; ok {
 		return sealed
 	}
-	name := zone.MustName("example.test")
-	r, err := zone.ParseRecord(name, "@", "TXT", fmt.Sprintf("version %d", version), 0, false)
-	if err != nil {
-		panic(err)
-	}
-	z := &zone.Zone{ID: "0190f6a0-0000-7000-8000-000000000001", Name: name, Records: []zone.Record{r}}
-	snap, _, err := snapshot.Build(snapshot.Input{Zones: []snapshot.ZoneInput{{Workspace: "w", Zone: z}}}, snapshot.Meta{Version: version})
-	if err != nil {
-		panic(err)
-	}
-	if y[id], err = seal.Seal(s.key, snap); err != nil {
-		panic(err)
-	}
+	y[id] = sealAs(s, version, version)
 	return y[id]
 }
 
@@ -314,4 +303,41 @@ func (m *trustMachine) recover(rt *rapid.T) {
 	if got, want := m.agent.Status(), m.live(); got.Generation != want.generation || got.Version != want.version || m.host.serving() != want.version {
 		rt.Fatalf("serves version %d, generation %d in the end; version %d, generation %d is live", got.Version, got.Generation, want.version, want.generation)
 	}
+}
+
+// activateFor is an artefact whose activation is of a rollout.
+func (y sealery) activateFor(s signer, _, generation uint64, kind seal.ActivationKind, rollout barrier.RolloutID, sealed seal.Sealed) *seal.Artefact {
+	sealed.KeyID = s.key.ID()
+	act := seal.Activation{
+		Platform: platform, Epoch: 1, Generation: generation, Kind: kind, ParentGeneration: generation - 1,
+		Rollout: string(rollout), IssuedAt: time.Unix(int64(generation), 0),
+	}
+	signed, err := seal.Activate(s.key, sealed, act)
+	if err != nil {
+		panic(err)
+	}
+	if s.key.ID() != testSigner(1).key.ID() {
+		sealed.KeyID = testSigner(1).key.ID() // only the activation is the stranger's
+	}
+	sealed.PayloadBLAKE3 = ""
+	return &seal.Artefact{Sealed: sealed, Activation: signed}
+}
+
+// sealAs seals the content of one version under the number of another.
+func sealAs(s signer, content, version uint64) seal.Sealed {
+	name := zone.MustName("example.test")
+	r, err := zone.ParseRecord(name, "@", "TXT", fmt.Sprintf("version %d", content), 0, false)
+	if err != nil {
+		panic(err)
+	}
+	z := &zone.Zone{ID: "0190f6a0-0000-7000-8000-000000000001", Name: name, Records: []zone.Record{r}}
+	snap, _, err := snapshot.Build(snapshot.Input{Zones: []snapshot.ZoneInput{{Workspace: "w", Zone: z}}}, snapshot.Meta{Version: version})
+	if err != nil {
+		panic(err)
+	}
+	sealed, err := seal.Seal(s.key, snap)
+	if err != nil {
+		panic(err)
+	}
+	return sealed
 }

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -146,6 +148,7 @@ func fails(nodeproto.Poll) (nodeproto.Answer, error) {
 
 // host records what was swapped in.
 type host struct {
+	mu         sync.Mutex // guards the next three while a process runs
 	prepared   int
 	served     []uint64
 	generation uint64 // of the last
@@ -154,7 +157,9 @@ type host struct {
 }
 
 func (h *host) Prepare(_ context.Context, c *seal.Candidate, _, generation uint64) (node.Prepared, error) {
+	h.mu.Lock()
 	h.prepared++
+	h.mu.Unlock()
 	if h.prepare != nil {
 		if err := h.prepare(c); err != nil {
 			return nil, err
@@ -169,8 +174,10 @@ type prepared struct {
 }
 
 func (p prepared) Swap() {
+	p.h.mu.Lock()
 	p.h.served = append(p.h.served, p.version)
 	p.h.generation = p.generation
+	p.h.mu.Unlock()
 	if p.h.onSwap != nil {
 		p.h.onSwap()
 	}
@@ -178,6 +185,8 @@ func (p prepared) Swap() {
 
 // serving is the version that h serves, 0 for none.
 func (h *host) serving() uint64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	if len(h.served) == 0 {
 		return 0
 	}
@@ -213,4 +222,17 @@ func runIn(t *testing.T, d *durable.Dir, keys seal.TrustedKeys, h *host, src *so
 		t.Fatal(err)
 	}
 	return a
+}
+
+// versions are what h has served, and compiled is how often it compiled.
+func (h *host) versions() []uint64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.served)
+}
+
+func (h *host) compiled() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.prepared
 }
