@@ -47,8 +47,10 @@ func (p *Prober) askZone(ctx context.Context, apex string) error {
 	if now := p.c.Live(); now != nil && now != view {
 		return nil // swapped meanwhile: the next judgement tells
 	}
-	return fmt.Errorf("zone %s: %w", apex, errors.Join(errs[:]...))
+	return fmt.Errorf("zone %s: %w, %w", apex, errs[0], errs[1])
 }
+
+var errNoView = errors.New("the node serves nothing")
 
 func (p *Prober) askSOA(ctx context.Context, network, apex string, serial uint32) error {
 	q := new(dns.Msg).SetQuestion(dns.Fqdn(apex), dns.TypeSOA)
@@ -74,7 +76,7 @@ const userAgent = "guardyn-probe"
 func (p *Prober) askHost(ctx context.Context, host string) error {
 	var dialer net.Dialer
 	transport := &http.Transport{
-		DisableKeepAlives: true,
+		DisableKeepAlives: true, DisableCompression: true,
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return dialer.DialContext(ctx, "tcp", reachable(p.c.HTTP))
 		},
@@ -84,14 +86,13 @@ func (p *Prober) askHost(ctx context.Context, host string) error {
 		return fmt.Errorf("host %s: %w", host, err)
 	}
 	req.Header.Set("User-Agent", userAgent)
-	p.own.all.Add(1)
 	resp, err := transport.RoundTrip(req)
 	if err != nil {
-		p.own.all.Add(^uint64(0)) // whether the node counted it is not known; an answer that came is
 		return fmt.Errorf("host %s: %w", host, err)
 	}
 	defer resp.Body.Close()
 	_, _ = io.CopyN(io.Discard, resp.Body, 64<<10)
+	p.own.all.Add(1)
 	if resp.StatusCode >= http.StatusInternalServerError {
 		p.own.failed.Add(1)
 		return fmt.Errorf("host %s: answers %s", host, resp.Status)
@@ -99,13 +100,19 @@ func (p *Prober) askHost(ctx context.Context, host string) error {
 	return nil
 }
 
-// counter counts this package's own requests, which are no clients'.
+// counter counts this package's own requests that were answered, which are no clients'. One that was not waited for is not counted by
+// the node either.
 type counter struct{ all, failed atomic.Uint64 }
 
-// requests is what the node has answered to clients.
+// requests is what the node has answered to clients; a few of its own less while it is still counting those.
 func (p *Prober) requests() Requests {
-	r := p.c.Requests()
-	return Requests{All: r.All - min(p.own.all.Load(), r.All), Failed: r.Failed - min(p.own.failed.Load(), r.Failed)}
+	own := Requests{All: p.own.all.Load(), Failed: p.own.failed.Load()}
+	return p.c.Requests().less(own)
+}
+
+// less is r without those of old, never below nothing.
+func (r Requests) less(old Requests) Requests {
+	return Requests{All: r.All - min(old.All, r.All), Failed: r.Failed - min(old.Failed, r.Failed)}
 }
 
 func (r Requests) share() float64 {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -37,23 +36,43 @@ func newOriginClient(allowed []netip.Prefix, roots *x509.CertPool) *originClient
 	}}
 }
 
+// originsAtOnce is how many of a pool's origins are asked at once; a pool with more takes turns within the time of one question.
+const originsAtOnce = 8
+
 // check returns nil when the pool has an origin that works: the first that does ends it.
 func (c *originClient) check(ctx context.Context, r poolRef) error {
-	var errs []error
-	for i := range r.pool.Origins {
-		o := &r.pool.Origins[i]
-		one, cancel := context.WithTimeout(ctx, timeout/time.Duration(len(r.pool.Origins)))
-		err := c.ask(one, r.pool.Health, o)
+	var failed []string
+	turns := (len(r.pool.Origins) + originsAtOnce - 1) / originsAtOnce
+	for some := range slices.Chunk(r.pool.Origins, originsAtOnce) {
+		turn, cancel := context.WithTimeout(ctx, timeout/time.Duration(turns))
+		errs := make(chan error, len(some))
+		for i := range some {
+			go func() {
+				err := c.ask(turn, r.pool.Health, &some[i])
+				if err != nil {
+					err = fmt.Errorf("%s: %w", some[i].Name, err)
+				}
+				errs <- err
+			}()
+		}
+		works := false
+		for range some {
+			if err := <-errs; err == nil {
+				works = true
+				cancel() // the others
+			} else {
+				failed = append(failed, err.Error())
+			}
+		}
 		cancel()
-		if err == nil {
+		if works {
 			return nil
 		}
-		errs = append(errs, fmt.Errorf("%s: %w", o.Name, err))
 	}
-	if len(errs) == 0 {
+	if len(failed) == 0 {
 		return nil // a pool without origins serves nobody, before and after
 	}
-	return fmt.Errorf("%s has no healthy origin: %w", r, errors.Join(errs...))
+	return fmt.Errorf("%s has no healthy origin: %s", r, strings.Join(failed, ", "))
 }
 
 // ask connects and, with an HTTP health check, makes its request.
@@ -81,8 +100,11 @@ func (c *originClient) ask(ctx context.Context, h *zone.HealthCheck, o *zone.Ori
 	}
 	server := o.SNI
 	if server == "" {
-		server, _, _ = strings.Cut(name, ":")
+		if server, _, err = net.SplitHostPort(name); err != nil {
+			server = name
+		}
 	}
+	server = strings.Trim(server, "[]")
 	transport := &http.Transport{
 		DisableKeepAlives: true, DialContext: dial,
 		TLSClientConfig: &tls.Config{RootCAs: c.roots, ServerName: server, MinVersion: tls.VersionTLS12},

@@ -5,10 +5,7 @@ package probe
 import (
 	"context"
 	"crypto/x509"
-	"errors"
-	"fmt"
 	"net/netip"
-	"strings"
 	"sync"
 	"time"
 
@@ -26,17 +23,18 @@ const (
 	MinRequests = 100
 
 	timeout    = time.Second // of one question
-	atOnce     = 16          // questions under way
+	atOnce     = 64          // questions under way
 	recheck    = time.Second // a judgement that is younger is given again
-	maxDetail  = 900         // bytes
-	shareLen   = 30          // samples of the share before
+	tooOld     = 15 * time.Second
+	maxDetail  = 900 // bytes
+	shareLen   = 30  // samples of the share before
 	shareEvery = 10 * time.Second
 )
 
 // Requests are what the node's HTTP server has answered since it started.
 type Requests struct{ All, Failed uint64 } // Failed: with a status of 500 to 599
 
-// Config is what a Prober asks. All but OriginRoots, Now must be set.
+// Config is what a Prober asks. All but OriginRoots and Now must be set.
 type Config struct {
 	Live func() *edge.View
 	// DNS and HTTP are what the node listens on, host:port; an unspecified host is asked on loopback.
@@ -51,7 +49,7 @@ type Config struct {
 // Report is a judgement.
 type Report struct {
 	Converged bool
-	Detail    string // what was seen, at most 900 bytes
+	Detail    string // what was seen, at most 900 bytes and a count of what was left out
 }
 
 // Prober judges one change at a time. It is safe for concurrent use.
@@ -59,18 +57,13 @@ type Prober struct {
 	c      Config
 	origin *originClient
 	share  shares
+	own    counter
 
-	mu       sync.Mutex
-	subjects subjects        // of the change
-	failing  map[string]bool // hosts that failed before it
-	healthy  []poolRef       // pools that had a healthy origin before it, less those that the change touches
-	margin   int             // in hundredths of a percentage point
-	base     Requests        // at the swap, this package's own questions taken off
-	before   float64         // share of failures before the swap
-	last     Report
-	lastAt   time.Time
+	checking sync.Mutex // one judgement at a time
 
-	own counter // of this package's questions over HTTP
+	mu    sync.Mutex
+	next  *change // that Prepare was told of
+	trial *trial  // that Begin was told of
 }
 
 // New returns a Prober that has nothing to judge yet.
@@ -95,137 +88,85 @@ func (p *Prober) Run(ctx context.Context) {
 	}
 }
 
+// change is from one content to another, with how things were before it.
+type change struct {
+	before, after string // content hashes
+	subjects
+	failing map[string]bool // hosts that failed before it
+	healthy []poolRef       // pools that had a healthy origin before it, less those that the change touches
+}
+
 // Prepare notes how what the change concerns does before it: which hosts fail anyway, which pools have a healthy origin. It is
-// called while before is served; it may take seconds.
+// called while before is served (nil: nothing), and takes seconds when much is concerned; what was not asked when ctx ends is taken for
+// a host that works and for a pool that does not.
 func (p *Prober) Prepare(ctx context.Context, before, after *snapshot.Snapshot) {
-	subjects := subjectsOf(before, after)
-	others := untouchedPools(before, after, subjects)
-	failing := make(map[string]bool)
-	for i, err := range p.each(ctx, len(subjects.known), func(ctx context.Context, i int) error { return p.askHost(ctx, subjects.known[i]) }) {
-		if err != nil {
-			failing[subjects.known[i]] = true
+	ch := newChange(before, after)
+	others := untouchedPools(before, after, ch.subjects)
+	ch.failing = make(map[string]bool)
+	for i, err := range each(ctx, len(ch.known), func(ctx context.Context, i int) error { return p.askHost(ctx, ch.known[i]) }) {
+		if err != nil && !unasked(err) {
+			ch.failing[ch.known[i]] = true
 		}
 	}
-	var healthy []poolRef
-	for i, err := range p.each(ctx, len(others), func(ctx context.Context, i int) error { return p.origin.check(ctx, others[i]) }) {
+	for i, err := range each(ctx, len(others), func(ctx context.Context, i int) error { return p.origin.check(ctx, others[i]) }) {
 		if err == nil {
-			healthy = append(healthy, others[i])
+			ch.healthy = append(ch.healthy, others[i])
 		}
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.subjects, p.failing, p.healthy = subjects, failing, healthy
+	p.next = ch
 }
 
-// Begin is called just before the swap to what Prepare was told of: failures are counted from now on. margin is by how much their share may
-// rise, in hundredths of a percentage point.
-func (p *Prober) Begin(margin int) {
+func newChange(before, after *snapshot.Snapshot) *change {
+	ch := &change{after: after.ContentHash(), subjects: subjectsOf(before, after)}
+	if before != nil {
+		ch.before = before.ContentHash()
+	}
+	return ch
+}
+
+func (ch *change) is(before, after *snapshot.Snapshot) bool {
+	had := ""
+	if before != nil {
+		had = before.ContentHash()
+	}
+	return ch != nil && ch.before == had && ch.after == after.ContentHash()
+}
+
+// Begin is called just before the swap from before (nil: nothing) to after: failures are counted from now on. margin is by how much
+// their share may rise, in hundredths of a percentage point. Of a change that Prepare was not told of last, all that it concerns must
+// work, however it did before, and no other pool is looked at.
+func (p *Prober) Begin(before, after *snapshot.Snapshot, margin int) {
 	now := p.requests()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.margin, p.base, p.before = margin, now, p.share.until(now)
-	p.last, p.lastAt = Report{}, time.Time{}
+	ch := p.next
+	if !ch.is(before, after) {
+		ch = newChange(before, after)
+	}
+	p.next = nil
+	p.trial = &trial{questions: p.questions(ch), margin: margin, base: now, before: p.share.until(now)}
 }
 
-// Check judges what is served now. A judgement of less than a second ago is given again.
+// Check judges what is served since Begin; nothing has converged before its first call. A judgement of less than a second ago is
+// given again. What there was no time for before ctx ended is as the judgement before found it.
 func (p *Prober) Check(ctx context.Context) Report {
+	p.checking.Lock()
+	defer p.checking.Unlock()
 	p.mu.Lock()
-	if !p.lastAt.IsZero() && p.c.Now().Sub(p.lastAt) < recheck {
-		defer p.mu.Unlock()
-		return p.last
-	}
-	s, failing, healthy := p.subjects, p.failing, p.healthy
-	margin, base, before := p.margin, p.base, p.before
+	t := p.trial
 	p.mu.Unlock()
-
-	var j judgement
-	j.add("zones", len(s.zones), p.each(ctx, len(s.zones), func(ctx context.Context, i int) error { return p.askZone(ctx, s.zones[i]) }))
-	hosts := p.each(ctx, len(s.hosts), func(ctx context.Context, i int) error {
-		err := p.askHost(ctx, s.hosts[i])
-		if failing[s.hosts[i]] {
-			return nil // it failed before the change too
-		}
-		return err
-	})
-	j.add("hosts", len(s.hosts), hosts)
-	pools := append(append([]poolRef(nil), s.pools...), healthy...)
-	j.add("pools", len(pools), p.each(ctx, len(pools), func(ctx context.Context, i int) error { return p.origin.check(ctx, pools[i]) }))
-	j.compare(base, p.requests(), before, margin)
-	r := j.report()
-	if ctx.Err() != nil {
-		return r
+	if t == nil {
+		return Report{Detail: "nothing was swapped in that could be judged"}
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.last, p.lastAt = r, p.c.Now()
+	if !t.judgedAt.IsZero() && p.c.Now().Sub(t.judgedAt) < recheck {
+		return t.judged
+	}
+	t.ask(ctx, p.c.Now)
+	r, whole := t.judge(p.requests(), p.c.Now())
+	if whole {
+		t.judged, t.judgedAt = r, p.c.Now()
+	}
 	return r
 }
-
-// each asks n questions, some at once, and returns their errors.
-func (p *Prober) each(ctx context.Context, n int, ask func(ctx context.Context, i int) error) []error {
-	errs := make([]error, n)
-	var (
-		running sync.WaitGroup
-		slots   = make(chan struct{}, atOnce)
-	)
-	for i := range n {
-		slots <- struct{}{}
-		running.Go(func() {
-			defer func() { <-slots }()
-			one, cancel := context.WithTimeout(ctx, timeout)
-			defer cancel()
-			errs[i] = ask(one, i)
-		})
-	}
-	running.Wait()
-	return errs
-}
-
-// judgement collects what was seen.
-type judgement struct {
-	seen, failed []string
-}
-
-func (j *judgement) add(what string, n int, errs []error) {
-	if n == 0 {
-		return
-	}
-	good := n
-	for _, err := range errs {
-		if err != nil {
-			good--
-			j.failed = append(j.failed, err.Error())
-		}
-	}
-	j.seen = append(j.seen, fmt.Sprintf("%s %d/%d", what, good, n))
-}
-
-// compare judges the share of failures since the swap.
-func (j *judgement) compare(base, now Requests, before float64, margin int) {
-	since := Requests{All: now.All - base.All, Failed: now.Failed - base.Failed}
-	if since.All == 0 {
-		return
-	}
-	share := since.share()
-	j.seen = append(j.seen, fmt.Sprintf("5xx %.2f%% of %d, %.2f%% before", share*100, since.All, before*100))
-	if since.All >= MinRequests && share > before+float64(margin)/10_000 {
-		j.failed = append(j.failed, fmt.Sprintf("%.2f%% of %d requests since the swap were answered 5xx, %.2f%% before it: more than the margin of %.2f points",
-			share*100, since.All, before*100, float64(margin)/100))
-	}
-}
-
-func (j *judgement) report() Report {
-	if len(j.failed) == 0 {
-		if len(j.seen) == 0 {
-			return Report{Converged: true, Detail: "nothing to ask: no zone, host or pool is concerned"}
-		}
-		return Report{Converged: true, Detail: strings.Join(j.seen, ", ")}
-	}
-	detail := strings.Join(j.failed, "; ")
-	if len(detail) > maxDetail {
-		detail = strings.ToValidUTF8(detail[:maxDetail], "") + fmt.Sprintf(" … %d failures in all", len(j.failed))
-	}
-	return Report{Detail: detail}
-}
-
-var errNoView = errors.New("the node serves nothing")

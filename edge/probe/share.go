@@ -25,6 +25,5 @@ func (s *shares) until(now Requests) float64 {
 	if len(s.samples) == 0 {
 		return now.share()
 	}
-	old := s.samples[0]
-	return Requests{All: now.All - min(old.All, now.All), Failed: now.Failed - min(old.Failed, now.Failed)}.share()
+	return now.less(s.samples[0]).share()
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/guardyn-edge/guardyn/snapshot"
 	"github.com/guardyn-edge/guardyn/zone"
@@ -89,24 +90,31 @@ func sortPools(refs []poolRef) {
 }
 
 // hostsOf returns the host names of a zone that HTTP is answered for, sorted: proxied names and those of load balancers, without
-// wildcards, which no client asks for by name.
+// wildcards and other names that no client asks for.
 func hostsOf(z *zone.Zone) []string {
 	if z == nil {
 		return nil
 	}
 	var hosts []string
 	for i := range z.Records {
-		if r := &z.Records[i]; r.Proxied && !r.Name.IsWildcard() {
+		if r := &z.Records[i]; r.Proxied && isHost(r.Name) {
 			hosts = append(hosts, r.Name.String())
 		}
 	}
 	for name := range z.LoadBalancers {
-		if !name.IsWildcard() {
+		if isHost(name) {
 			hosts = append(hosts, name.String())
 		}
 	}
 	slices.Sort(hosts)
 	return slices.Compact(hosts)
+}
+
+// isHost tells whether a URL can have the name.
+func isHost(name zone.Name) bool {
+	return !name.IsWildcard() && !strings.ContainsFunc(name.String(), func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '-' && r != '_' && r != '.'
+	})
 }
 
 // changed tells whether host may be answered otherwise: its records differ, or anything of the zone but records does.

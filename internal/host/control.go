@@ -60,7 +60,9 @@ func StartControl(ctx context.Context, cfg ControlConfig) (*Control, error) {
 	}
 	c := &Control{cfg: cfg, db: db, ended: make(chan struct{}), failed: make(chan struct{})}
 	// The service is made on what calls it. Nothing changes the cohort before start has both.
-	decided := func(ctx context.Context, f control.DecisionFacts) (control.Decision, error) { return c.svc.Decided(ctx, f) }
+	decided := func(ctx context.Context, f control.DecisionFacts) (control.Decision, error) {
+		return c.svc.Decided(ctx, f)
+	}
 	if c.cohort, err = openCohort(ctx, db, decided); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}

@@ -10,24 +10,29 @@ import (
 	"time"
 
 	"github.com/guardyn-edge/guardyn/api"
+	"github.com/guardyn-edge/guardyn/barrier/remote"
 	"github.com/guardyn-edge/guardyn/edge"
 	"github.com/guardyn-edge/guardyn/edge/dns"
+	"github.com/guardyn-edge/guardyn/edge/probe"
 	"github.com/guardyn-edge/guardyn/edge/web"
 	"github.com/guardyn-edge/guardyn/internal/durable"
 	"github.com/guardyn-edge/guardyn/node"
 	"github.com/guardyn-edge/guardyn/seal"
 )
 
-// Edge is a running edge node: the agent, and the servers that answer from what it installs. It owns a
-// goroutine for each and ends them in Close.
+// Edge is a running edge node: the agent, its part in rollouts with what judges them, and the servers that answer from what it
+// installs. It owns a goroutine for each and ends them in Close.
 type Edge struct {
-	cfg   EdgeConfig
-	live  edge.Live
-	state *durable.Dir
-	agent *node.Agent
-	dns   *dns.Server
-	web   *web.Server
-	admin *http.Server
+	cfg    EdgeConfig
+	live   edge.Live
+	state  *durable.Dir
+	source *api.NodeClient
+	voter  *remote.Client
+	agent  *node.Agent
+	prober *probe.Prober
+	dns    *dns.Server
+	web    *web.Server
+	admin  *http.Server
 
 	adminListener net.Listener
 	stop          context.CancelFunc
@@ -56,12 +61,11 @@ func StartEdge(ctx context.Context, cfg EdgeConfig) (_ *Edge, err error) {
 }
 
 func (e *Edge) start(ctx context.Context) (err error) {
-	source, err := api.NewNodeClient(e.cfg.APIURL, e.cfg.Token, nil)
-	if err != nil {
+	if err := e.connect(); err != nil {
 		return err
 	}
 	e.agent, err = node.New(node.Config{
-		Source: source, Host: e, Keys: e.cfg.PublicKeys, Dir: e.state, Interval: e.cfg.Interval, Wait: e.cfg.Wait,
+		Source: e.source, Host: e, Keys: e.cfg.PublicKeys, Dir: e.state, Interval: e.cfg.Interval, Wait: e.cfg.Wait,
 		Logger: e.cfg.Logger, Now: e.cfg.Now,
 	})
 	if err != nil {
@@ -93,6 +97,7 @@ func (e *Edge) start(ctx context.Context) (err error) {
 	if e.adminListener, err = (&net.ListenConfig{}).Listen(ctx, "tcp", e.cfg.AdminAddr); err != nil {
 		return fmt.Errorf("listen for the admin address: %w", err)
 	}
+	e.prober = e.newProber()
 	e.run()
 	return nil
 }
@@ -110,6 +115,8 @@ func (e *Edge) run() {
 		})
 	}
 	part("agent", func() error { return e.agent.Run(work) })
+	part("rollouts", func() error { return e.takePart(work) })
+	running.Go(func() { e.prober.Run(work) })
 	part("DNS on "+e.DNSAddr(), func() error { return e.dns.Serve(work) })
 	part("HTTP on "+e.HTTPAddr(), func() error { return e.web.Serve(work) })
 	part("admin on "+e.AdminAddr(), func() error {
@@ -207,6 +214,9 @@ func (e *Edge) release() error {
 		if e.adminListener != nil {
 			_ = e.adminListener.Close()
 		}
+	}
+	if e.voter != nil {
+		e.voter.Close()
 	}
 	return e.state.Close()
 }

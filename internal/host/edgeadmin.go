@@ -31,6 +31,7 @@ type deepHealth struct {
 	Ahead       bool                `json:"ahead_of_control_plane"`
 	TrustedKeys []string            `json:"trusted_keys"`
 	LastError   *nodeproto.AckError `json:"last_error,omitempty"`
+	Rollout     rolloutHealth       `json:"rollout"`
 }
 
 // adminServer serves health, metrics and profiles.
@@ -77,6 +78,7 @@ func (e *Edge) deepHealth() deepHealth {
 	h := deepHealth{
 		Version: s.Version, Generation: s.Generation, Epoch: s.Epoch, ContentHash: s.ContentHash,
 		LastPoll: s.LastPoll, PollsFailed: s.Failures, Stale: s.Stale, Ahead: s.Ahead, LastError: s.LastError, TrustedKeys: []string{},
+		Rollout: e.rolloutHealth(s),
 	}
 	if v := e.live.Load(); v != nil {
 		h.Serving, h.Zones = true, v.Len()
@@ -119,6 +121,18 @@ var (
 	descHTTPConns   = desc("http_connections", "Open client connections.")
 )
 
+// Of the node's part in rollouts; all are absent while it takes no part.
+var (
+	descDiverged    = rolloutDesc("diverged", "1 while this node cannot follow what the cohort has decided.")
+	descTerminal    = rolloutDesc("terminal", "1 while this node has given up for now on building or serving what was decided.")
+	descObservation = rolloutDesc("observation_age_seconds", "Time since this node last read the rollout; before the first, since it takes part.")
+	descFlaps       = rolloutDesc("flaps_total", "Trials that this node took back by guess and that were confirmed.")
+)
+
+func rolloutDesc(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc("guardyn_rollout_"+name, help, labels, nil)
+}
+
 // Describe sends nothing: which metrics there are follows what was counted.
 func (edgeCollector) Describe(chan<- *prometheus.Desc) {}
 
@@ -148,6 +162,13 @@ func (c edgeCollector) Collect(out chan<- prometheus.Metric) {
 	flag(descAhead, h.Ahead)
 	if h.LastError != nil {
 		gauge(descRefused, 1, h.LastError.Code)
+	}
+
+	if r := h.Rollout; r.Cohort {
+		flag(descDiverged, r.Diverged != "")
+		flag(descTerminal, r.TerminalGeneration != 0)
+		gauge(descObservation, float64(r.ObservationAge)/1000)
+		count(descFlaps, r.Flaps)
 	}
 
 	d := c.e.dns.Stats()
