@@ -23,7 +23,17 @@ func main() {
 		Environ:          os.Environ(),
 		StdoutIsTerminal: term.IsTerminal(int(os.Stdout.Fd())),
 		StderrIsTerminal: term.IsTerminal(int(os.Stderr.Fd())),
+		TerminalSize:     terminalSize,
 	})
 	stop()
 	os.Exit(code)
+}
+
+func terminalSize() (columns, rows int) {
+	for _, f := range []*os.File{os.Stdout, os.Stderr} {
+		if columns, rows, err := term.GetSize(int(f.Fd())); err == nil {
+			return columns, rows
+		}
+	}
+	return 0, 0
 }

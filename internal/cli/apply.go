@@ -14,9 +14,11 @@ import (
 // applyFlags are the flags of gdn apply.
 type applyFlags struct {
 	api.ApplyRequest
+	how     rolloutFlags
 	dryRun  bool
 	wait    bool
 	timeout time.Duration
+	given   bool // timeout was
 }
 
 func (a *app) applyCommand() *cobra.Command {
@@ -32,9 +34,13 @@ A problem in any zone stops everything. With --hold-broken the healthy zones are
 problems stays as it is published, or is left out when it never was; the plan shows every held zone and why.
 
 With --wait it ends when every node serves the new version, or with an error when a node refuses it or the time is up.
-On a terminal a line shows how far the fleet is.`,
+On a terminal a line shows how far the fleet is.` + rolloutHelp,
 		Args: args(0, 0),
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			if f.Rollout, err = f.how.options(cmd); err != nil {
+				return err
+			}
+			f.given = cmd.Flags().Changed("timeout")
 			c, err := a.client()
 			if err != nil {
 				return err
@@ -49,7 +55,8 @@ On a terminal a line shows how far the fleet is.`,
 	flags.BoolVar(&f.Reseal, "reseal", false, "publish although nothing changed, under the current signing key")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "stop after the plan")
 	flags.BoolVar(&f.wait, "wait", false, "wait until every node serves it")
-	flags.DurationVar(&f.timeout, "timeout", 2*time.Minute, "how long --wait waits")
+	flags.DurationVar(&f.timeout, "timeout", 2*time.Minute, "how long --wait waits; for a rollout, unless this is given, as long as it may take")
+	f.how.add(cmd)
 	return cmd
 }
 
@@ -85,10 +92,21 @@ func (a *app) apply(ctx context.Context, c *api.Client, f applyFlags) error {
 	if err != nil {
 		return a.applyError(err)
 	}
+	if result.Rollout != nil && f.wait {
+		if !a.json {
+			a.printProposed(result.Rollout, true)
+		}
+		return a.waitForRollout(ctx, c, result.Rollout, rolloutTimeout(f.timeout, f.given), f.timeout, func(r *api.Rollout) error {
+			result.Rollout = r
+			return a.printJSON(result)
+		})
+	}
 	if a.json {
 		if err := a.printJSON(result); err != nil {
 			return err
 		}
+	} else if result.Rollout != nil {
+		a.printProposed(result.Rollout, false)
 	} else if result.Applied {
 		a.printf("\n✓ applied v%d — %d zone(s)\n  edge nodes pick it up on their next poll\n", result.Version, result.Zones)
 	} else if plan.Changes > 0 {
@@ -98,6 +116,14 @@ func (a *app) apply(ctx context.Context, c *api.Client, f applyFlags) error {
 		return a.waitForNodes(ctx, c, published{result.Version, result.Generation}, f.timeout)
 	}
 	return nil
+}
+
+// rolloutTimeout is how long a rollout is waited for; 0: as long as it may take.
+func rolloutTimeout(timeout time.Duration, given bool) time.Duration {
+	if !given {
+		return 0
+	}
+	return timeout
 }
 
 // applyError prints the plan that a refusal came with.

@@ -18,6 +18,8 @@ type Env struct {
 	Environ []string
 	// StdoutIsTerminal turns colours on, StderrIsTerminal progress.
 	StdoutIsTerminal, StderrIsTerminal bool
+	// TerminalSize is how large the terminal is at the moment, 0 when that is not known; may be nil.
+	TerminalSize func() (columns, rows int)
 }
 
 // Getenv returns the last value of a variable, "" when it is not set.
@@ -35,7 +37,7 @@ func (e Env) lookup(name string) (value string, ok bool) {
 	return value, ok
 }
 
-// Exit codes beside 0.
+// Exit codes beside 0, and beside those of what waits for a rollout.
 const (
 	exitError = 1
 	// exitUsage is for a command line that means nothing, and for gdn plan --detailed-exitcode when
@@ -44,7 +46,7 @@ const (
 )
 
 // Run runs one command line (without the program's name) and returns its exit code: 0, 1 for an error, 2
-// for a usage error. It returns once everything it started has stopped; cancelling ctx asks for that.
+// for a usage error, 3 to 5 for a rollout that did not come to its good end. It returns once everything it started has stopped; cancelling ctx asks for that.
 func Run(ctx context.Context, args []string, env Env) int {
 	a := &app{Env: env, args: args}
 	root := a.root()
@@ -71,6 +73,7 @@ func (a *app) root() *cobra.Command {
 		a.balancerCommand(), a.cacheCommand(), a.tlsCommand(), a.functionCommand(), a.settingsCommand(),
 		a.exportAllCommand(), a.syncCommand(),
 		a.planCommand(), a.applyCommand(), a.rollbackCommand(), a.recoverCommand(), a.historyCommand(), a.statusCommand(),
+		a.rolloutCommand(), a.clusterCommand(),
 		a.nodeCommand(), a.workspaceCommand(), a.userCommand(), a.tokenCommand(), a.auditCommand(),
 		a.versionCommand(),
 	)

@@ -62,6 +62,12 @@ func explainAPI(err error) (message, next string) {
 		return "", "somebody edited meanwhile; gdn plan prints what would be published now"
 	case e.Code == "conflict":
 		return "", "somebody else published meanwhile; gdn history shows what, gdn plan what is left"
+	case e.Rollout != nil && e.Rollout.Open:
+		return "", fmt.Sprintf("gdn rollout wait %s waits for its end, %s", e.Rollout.ID, endVerb(e.Rollout))
+	case e.Code == "rollout_state":
+		return "", "gdn rollout history lists how rollouts ended; gdn rollback goes back from what is live"
+	case e.Code == "no_rollout":
+		return "", "gdn apply --coordinated proposes one"
 	case e.Code == "no_parent", e.Code == "version_unknown", e.Code == "version_live":
 		return "", "gdn history lists the versions; * marks what is live"
 	case e.Code == "ahead_node":

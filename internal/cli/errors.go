@@ -73,6 +73,10 @@ func (a *app) report(err error) int {
 	if errors.As(err, &usage) {
 		exit = exitUsage
 	}
+	var ended *endedError
+	if errors.As(err, &ended) {
+		exit = ended.exit
+	}
 	if a.wantsJSON(err) {
 		a.printJSONError(err, message, next, exit)
 		return exit
@@ -95,6 +99,7 @@ func (a *app) explain(err error) (message, next string) {
 	var usage *usageError
 	var withHint *hinted
 	var lines *lineErrors
+	var ended *endedError
 	var network *url.Error
 	var op *net.OpError
 	switch {
@@ -104,6 +109,8 @@ func (a *app) explain(err error) (message, next string) {
 		return "", withHint.hint
 	case errors.As(err, &lines):
 		return "", lines.hint
+	case errors.As(err, &ended):
+		return "", ended.hint()
 	case errors.Is(err, context.Canceled):
 		return "interrupted", ""
 	}

@@ -22,6 +22,8 @@ type jsonError struct {
 	Problems []jsonProblem `json:"problems,omitempty"`
 	// Plan is what would be published, when that is why it was refused.
 	Plan *api.Plan `json:"plan,omitempty"`
+	// Rollout is the one that is in the way, or that did not come to its good end.
+	Rollout *api.Rollout `json:"rollout,omitempty"`
 }
 
 // jsonProblem is one problem. Line and Column are those of a file, from 1.
@@ -57,7 +59,11 @@ func (a *app) printJSONError(err error, message, next string, exit int) {
 	out := jsonError{Error: message, Hint: next, Exit: exit, Problems: problemsOf(err)}
 	var problem *api.Error
 	if errors.As(err, &problem) {
-		out.Code, out.Status, out.Plan = problem.Code, problem.Status, problem.Plan
+		out.Code, out.Status, out.Plan, out.Rollout = problem.Code, problem.Status, problem.Plan, problem.Rollout
+	}
+	var ended *endedError
+	if errors.As(err, &ended) {
+		out.Code, out.Rollout = ended.code(), ended.rollout
 	}
 	if out.Problems != nil {
 		// They follow; the first line says how many there are.

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"strconv"
 	"strings"
 
@@ -10,6 +11,7 @@ import (
 )
 
 func (a *app) nodeCommand() *cobra.Command {
+	var cohort bool
 	add := a.jsonFlag(&cobra.Command{
 		Use:   "add NAME",
 		Short: "Register an edge node and print its token once",
@@ -19,7 +21,7 @@ func (a *app) nodeCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			n, err := c.CreateNode(cmd.Context(), api.NewNode{Name: args[0]})
+			n, err := c.CreateNode(cmd.Context(), api.NewNode{Name: args[0], Cohort: cohort})
 			if err != nil {
 				return err
 			}
@@ -33,6 +35,7 @@ func (a *app) nodeCommand() *cobra.Command {
 			return nil
 		},
 	})
+	add.Flags().BoolVar(&cohort, "cohort", false, "have it take part in rollouts: they wait for it from now on")
 	list := a.jsonFlag(&cobra.Command{
 		Use:   "list",
 		Short: "List the fleet and what each node serves",
@@ -41,7 +44,7 @@ func (a *app) nodeCommand() *cobra.Command {
 BEHIND is the newest version less the node's: it is not zero after a rollback. GENERATIONS BEHIND counts activations
 and is zero when the node serves what is live; it is AHEAD for a node that serves what this database never published:
 it was restored from a backup, or the node is another control plane's. FRESHNESS is STALE when the node could not prove for three hours that
-what it serves is live. --json tells the keys that each node trusts too.`,
+what it serves is live. COHORT is whether it must agree to what is put to the cohort. --json tells the keys that each node trusts too.`,
 		Args: args(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := a.client()
@@ -52,7 +55,7 @@ what it serves is live. --json tells the keys that each node trusts too.`,
 			if err != nil {
 				return err
 			}
-			t := &table{head: []string{"NAME", "VERSION", "BEHIND", "GENERATIONS BEHIND", "FRESHNESS", "LAST SEEN", "ADDRESS", "LAST ERROR"}}
+			t := &table{head: []string{"NAME", "VERSION", "BEHIND", "GENERATIONS BEHIND", "FRESHNESS", "COHORT", "LAST SEEN", "ADDRESS", "LAST ERROR"}}
 			for _, n := range nodes {
 				version, behind, generations, problem := "", "", "", ""
 				if n.VersionsBehind != nil {
@@ -71,7 +74,7 @@ what it serves is live. --json tells the keys that each node trusts too.`,
 				if n.LastError != nil {
 					problem = n.LastError.Code + ": " + n.LastError.Message
 				}
-				t.row(n.Name, version, behind, generations, freshness, moment(n.LastSeen), n.Address, problem)
+				t.row(n.Name, version, behind, generations, freshness, yes(n.Cohort), moment(n.LastSeen), n.Address, problem)
 			}
 			if err := a.printTable(t, nodes); err != nil {
 				return err
@@ -96,7 +99,42 @@ what it serves is live. --json tells the keys that each node trusts too.`,
 			return nil
 		},
 	}
-	return group("node", "Edge nodes (operators)", add, list, remove)
+	drain := a.cohortCommand("drain", "Take a node out of the cohort: rollouts do not wait for it any more",
+		`Take a node out of the cohort: rollouts do not wait for it any more. It goes on serving, and follows what is live on its own, as
+nodes outside of the cohort do. A rollout that is voted on is aborted by it; while one is on trial it is refused.`, (*api.Client).DrainNode)
+	undrain := a.cohortCommand("undrain", "Put a node into the cohort: it must agree to the next rollout",
+		`Put a node into the cohort: it must agree to the next rollout. A rollout that is voted on is aborted by it; while one is on trial
+it is refused.`, (*api.Client).UndrainNode)
+	return group("node", "Edge nodes (operators)", add, list, drain, undrain, remove)
+}
+
+// cohortCommand changes whether a node belongs to the cohort.
+func (a *app) cohortCommand(verb, short, long string, change func(*api.Client, context.Context, string) (*api.Node, error)) *cobra.Command {
+	return a.jsonFlag(&cobra.Command{
+		Use:   verb + " NAME",
+		Short: short,
+		Long:  long,
+		Args:  args(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := a.client()
+			if err != nil {
+				return err
+			}
+			n, err := change(c, cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			if a.json {
+				return a.printJSON(n)
+			}
+			if n.Cohort {
+				a.printf("node %s is in the cohort: rollouts wait for it\n", n.Name)
+			} else {
+				a.printf("node %s is out of the cohort: rollouts do not wait for it\n", n.Name)
+			}
+			return nil
+		},
+	})
 }
 
 // warnAhead tells of nodes that serve what the database does not know, and what to do about it.

@@ -85,6 +85,14 @@ func (a *app) printJSON(v any) error {
 	return err
 }
 
+// printJSONLine prints v on one line.
+func (a *app) printJSONLine(v any) {
+	text, err := json.Marshal(v, json.Deterministic(true))
+	if err == nil {
+		_, _ = a.Stdout.Write(append(escapeJSON(text), '\n'))
+	}
+}
+
 // escapeJSON writes live characters of JSON text, which can stand in its strings alone, as \u escapes.
 func escapeJSON(text []byte) []byte {
 	special := func(r rune) bool { return r >= 0x7f && live(r) }

@@ -15,8 +15,10 @@ import (
 // rollbackFlags are the flags of gdn rollback.
 type rollbackFlags struct {
 	api.RollbackRequest
+	how     rolloutFlags
 	wait    bool
 	timeout time.Duration
+	given   bool // timeout was
 }
 
 func (a *app) rollbackCommand() *cobra.Command {
@@ -28,12 +30,16 @@ func (a *app) rollbackCommand() *cobra.Command {
 from.
 
 The plan is printed first, from what is live to that version, and exactly that is activated. Rows are not edited: gdn
-plan then shows what the next apply would publish again.`,
+plan then shows what the next apply would publish again.` + rolloutHelp,
 		Example: `  gdn rollback --dry-run
   gdn rollback -m "the new rules block the shop" --accept-disruption
   gdn rollback v42`,
 		Args: args(0, 1),
-		RunE: func(cmd *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			if f.Rollout, err = f.how.options(cmd); err != nil {
+				return err
+			}
+			f.given = cmd.Flags().Changed("timeout")
 			if len(args) == 1 {
 				n, err := strconv.ParseUint(strings.TrimPrefix(args[0], "v"), 10, 64)
 				if err != nil || n == 0 {
@@ -53,7 +59,8 @@ plan then shows what the next apply would publish again.`,
 	flags.BoolVar(&f.AcceptDisruption, "accept-disruption", false, "go back although that can interrupt traffic")
 	flags.BoolVar(&f.DryRun, "dry-run", false, "stop after the plan")
 	flags.BoolVar(&f.wait, "wait", false, "wait until every node serves it")
-	flags.DurationVar(&f.timeout, "timeout", 2*time.Minute, "how long --wait waits")
+	flags.DurationVar(&f.timeout, "timeout", 2*time.Minute, "how long --wait waits; for a rollout, unless this is given, as long as it may take")
+	f.how.add(cmd)
 	return cmd
 }
 
@@ -88,15 +95,26 @@ func (a *app) rollback(ctx context.Context, c *api.Client, f rollbackFlags) erro
 	if err != nil {
 		return a.applyError(err)
 	}
+	if result.Rollout != nil && f.wait {
+		if !a.json {
+			a.printProposed(result.Rollout, true)
+		}
+		return a.waitForRollout(ctx, c, result.Rollout, rolloutTimeout(f.timeout, f.given), f.timeout, func(r *api.Rollout) error {
+			result.Rollout = r
+			return a.printJSON(result)
+		})
+	}
 	if a.json {
 		err = a.printJSON(result)
+	} else if result.Rollout != nil {
+		a.printProposed(result.Rollout, false)
 	} else {
 		a.printf("\n✓ rolled back to v%d (generation %d) — %d zone(s)\n", result.Version, result.Generation, result.Zones)
 		if result.Resealed {
 			a.printf("  sealed anew: its key was not the present one\n")
 		}
 	}
-	if err == nil && f.wait {
+	if err == nil && f.wait && result.RolledBack {
 		err = a.waitForNodes(ctx, c, published{result.Version, result.Generation}, f.timeout)
 	}
 	return err
