@@ -46,6 +46,6 @@ func (c *Control) newCoordinator() *barrier.Coordinator {
 	const most = barrier.MaxNameBytes / 2 // something random is added
 	holder := name + " " + c.Addr()
 	return barrier.NewCoordinator(barrier.CoordinatorOptions{
-		Store: c.cohort, Leases: c.cohort, Holder: holder[:min(len(holder), most)], Logger: c.cfg.Logger,
+		Store: c.cohort, Leases: c.cohort, Holder: holder[:min(len(holder), most)], Lease: c.cfg.Lease, Logger: c.cfg.Logger,
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -86,6 +87,7 @@ func (c *Control) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	reg.MustRegister(&rolloutCollector{svc: c.svc, cohort: c.cohort, now: time.Now})
 	schema, err := schemasOf(ctx, c.db)
 	if err != nil {
 		return err

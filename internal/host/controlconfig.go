@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/guardyn-edge/guardyn/barrier"
 	"github.com/guardyn-edge/guardyn/seal"
 )
 
@@ -15,6 +16,7 @@ const (
 	DefaultDatabaseURL = "sqlite:./guardyn.db"
 	DefaultListen      = "127.0.0.1:8080"
 	DefaultMaxConns    = 20_000
+	DefaultLease       = 10 * time.Second
 )
 
 // ControlConfig is everything that a control plane is told. SigningKey is required.
@@ -41,6 +43,9 @@ type ControlConfig struct {
 	TLSCert, TLSKey string
 	// MaxConns bounds connections; one beyond it waits to be accepted. DefaultMaxConns when 0.
 	MaxConns int
+	// Lease is how long a coordinator of rollouts that died is waited for, and how long its successor waits again before it decides,
+	// barrier.MinLease to barrier.MaxLease; DefaultLease when 0.
+	Lease time.Duration
 	// Logger discards when nil. Now is time.Now when nil.
 	Logger *slog.Logger
 	Now    func() time.Time
@@ -56,6 +61,12 @@ func (c ControlConfig) withDefaults() (ControlConfig, error) {
 	}
 	if c.MaxConns == 0 {
 		c.MaxConns = DefaultMaxConns
+	}
+	if c.Lease == 0 {
+		c.Lease = DefaultLease
+	}
+	if c.Lease < barrier.MinLease || c.Lease > barrier.MaxLease {
+		return c, fmt.Errorf("a lease of %s: want %s to %s", c.Lease, barrier.MinLease, barrier.MaxLease)
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
