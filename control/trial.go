@@ -2,7 +2,6 @@ package control
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -66,9 +65,6 @@ func (s *Service) refreshTrial(ctx context.Context) error {
 	old := s.trial.p.Load()
 	next := &trial{superseded: make(chan struct{})}
 	if ro := row.Rollout; ro != nil {
-		if !ro.Open() {
-			s.decisions.ended(*ro)
-		}
 		next.rollout = *ro
 		if err := s.readCandidate(ctx, next, old); err != nil {
 			return err
@@ -78,12 +74,14 @@ func (s *Service) refreshTrial(ctx context.Context) error {
 			next.members[string(seat.Member)] = true
 		}
 	}
-	if old != nil && old.rollout == next.rollout && old.row == next.row {
-		return nil
+	if old == nil || old.rollout != next.rollout || old.row != next.row {
+		s.trial.p.Store(next)
+		if old != nil {
+			close(old.superseded)
+		}
 	}
-	s.trial.p.Store(next)
-	if old != nil {
-		close(old.superseded)
+	if next.rollout.ID != "" && !next.rollout.Open() {
+		s.decisions.ended(next.rollout)
 	}
 	return nil
 }
@@ -165,6 +163,3 @@ func (s *Service) trialOf(ctx context.Context, q *nodeproto.Poll, l *live) (*tri
 	}
 	return s.trial.p.Load(), nil
 }
-
-// errNoCohort is of what only a control plane with a cohort does.
-var errNoCohort = errors.New(noCohort)
