@@ -97,6 +97,7 @@ func (a *Agent) verify(o offer) (*seal.Verified, seal.Sealed, error) {
 		}
 		if o.held {
 			if art.Payload, err = k.payload(); err != nil {
+				a.distrust = true // in what the node holds: the bytes are to come
 				return nil, seal.Sealed{}, err
 			}
 		}

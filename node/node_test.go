@@ -372,7 +372,7 @@ func TestFullDiskInstallsNothing(t *testing.T) {
 		src := &source{answers: []answer{offers(s, s.artefact(1, 1)), func(p nodeproto.Poll) (nodeproto.Answer, error) {
 			full = true
 			return offers(s, two)(p)
-		}, func(p nodeproto.Poll) (nodeproto.Answer, error) {
+		}, offers(s, two), offers(s, two), func(p nodeproto.Poll) (nodeproto.Answer, error) {
 			if h.serving() != 1 {
 				t.Error("installed on a full disk")
 			}

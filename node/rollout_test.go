@@ -257,6 +257,11 @@ func TestCandidateRefused(t *testing.T) {
 				}
 				c.propose(2, testWindow)
 				c.ends(barrier.Aborted, row.reason)
+				for _, m := range nodes {
+					c.until("the candidate is forgotten", func() bool {
+						return slices.Equal(m.files(), []string{"slot-1-1"}) && m.saved().Candidate == ""
+					})
+				}
 				m.mu.Lock()
 				m.onFetch = nil
 				m.mu.Unlock()
@@ -517,5 +522,71 @@ func TestUnprovenNodeDoesNotVote(t *testing.T) {
 		}
 		m.answers(nil)
 		c.serves(2, nodes...)
+	})
+}
+
+// TestActivationThatIsLate: an answer that was lost, and a control plane that does not know of the decision yet, do not fail the cohort.
+func TestActivationThatIsLate(t *testing.T) {
+	for _, window := range []time.Duration{0, testWindow} {
+		inCluster(t, 2, sealed, func(c *cluster, nodes []*member) {
+			var asked atomic.Int64
+			nodes[1].answers(func(p nodeproto.Poll) (nodeproto.Answer, error, bool) {
+				if p.Held == "" || p.Generation != 1 {
+					return nodeproto.Answer{}, nil, false
+				}
+				switch n := asked.Add(1); {
+				case n <= 2:
+					return nodeproto.Answer{}, errAway, true
+				default:
+					return nodeproto.Answer{Version: 1}, nil, n <= 4
+				}
+			})
+			c.propose(2, window)
+			c.serves(2, nodes...)
+			if got := c.state(); got == barrier.Reverted || asked.Load() < 5 {
+				t.Errorf("%s after %d polls", got, asked.Load())
+			}
+		})
+	}
+}
+
+// TestGoingBackIsReported: what a node serves after a trial it says, though there is nothing new to poll for.
+func TestGoingBackIsReported(t *testing.T) {
+	inCluster(t, 1, sealed, func(c *cluster, nodes []*member) {
+		m := nodes[0]
+		m.prober.set(false, "not yet")
+		ro := c.propose(2, testWindow)
+		c.onTrial(ro, m)
+		m.answers(func(nodeproto.Poll) (nodeproto.Answer, error, bool) { return nodeproto.Answer{}, errAway, true })
+		if err := c.store.Revert(t.Context(), ro.Ref, barrier.ByOperator("test"), "enough"); err != nil {
+			t.Fatal(err)
+		}
+		c.until("it says so", func() bool { a := m.lastAck(); return a.Generation == 1 && a.Version == 1 && a.Error == nil })
+	})
+}
+
+// TestDamagedTrialIsFetchedAgain: the bytes of the trial are damaged on disk when its confirmation comes without them.
+func TestDamagedTrialIsFetchedAgain(t *testing.T) {
+	inCluster(t, 1, sealed, func(c *cluster, nodes []*member) {
+		m := nodes[0]
+		m.prober.set(false, "not yet")
+		ro := c.propose(2, testWindow)
+		c.onTrial(ro, m)
+		name := filepath.Join(m.dir, "trial-1-2")
+		raw, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		raw[len(raw)-5] ^= 0x10
+		if err := os.WriteFile(name, raw, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		m.prober.set(true, "")
+		c.ends(barrier.Confirmed, "")
+		c.serves(2, m)
+		m.restart()
+		if got := m.host.versions(); !slices.Equal(got, []uint64{2}) {
+			t.Errorf("boots %v", got)
+		}
 	})
 }
