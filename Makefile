@@ -5,7 +5,7 @@ GOFUMPT     := mvdan.cc/gofumpt@v0.12.0
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 
 # Packages whose tests also run under the race detector: those that share state between goroutines.
-RACE ?= ./control ./node ./edge/... ./api ./internal/host ./internal/durable ./barrier ./barrier/slotfile ./barrier/dynamo
+RACE ?= ./control ./node ./edge/... ./api ./internal/host ./internal/durable ./barrier ./barrier/slotfile ./barrier/memory ./barrier/remote
 
 # Runs a command with one of each server for all tests in it.
 WITH_SERVERS := go run ./internal/testpg/with-postgres go run ./internal/testdynamo/with-dynamo
@@ -48,9 +48,7 @@ covered:
 race:
 	@hack/need.sh gcc
 	@hack/need.sh postgresql
-	@hack/need.sh java
-	@hack/need.sh npm
-	CGO_ENABLED=1 $(WITH_SERVERS) go test -race -timeout 15m $(RACE)
+	CGO_ENABLED=1 go run ./internal/testpg/with-postgres go test -race -timeout 15m $(RACE)
 
 # The vulnerability database is on the network: without it this step says so and passes.
 vuln:
