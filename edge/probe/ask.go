@@ -19,6 +19,9 @@ func reachable(address string) string {
 	if err != nil {
 		return address
 	}
+	if host == "" {
+		host = "0.0.0.0"
+	}
 	if a, err := netip.ParseAddr(host); err == nil && a.IsUnspecified() {
 		host = "127.0.0.1"
 		if a.Is6() {
