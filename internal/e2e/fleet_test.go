@@ -78,8 +78,13 @@ func (l *lines) String() string {
 
 func startProcess(t testing.TB, name string, env []string, args ...string) *process {
 	t.Helper()
+	return startBinary(t, gdn, name, env, args...)
+}
+
+func startBinary(t testing.TB, binary, name string, env []string, args ...string) *process {
+	t.Helper()
 	p := &process{t: t, name: name, output: &lines{}, ended: make(chan struct{})}
-	p.cmd = exec.Command(gdn, args...)
+	p.cmd = exec.Command(binary, args...)
 	p.cmd.Env = append(cleanEnviron(), env...)
 	p.cmd.Stdout, p.cmd.Stderr = p.output, p.output
 	// A process must not outlive the test binary, however that one ends.

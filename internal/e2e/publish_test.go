@@ -42,6 +42,18 @@ func newMarked(f *fleet) *marked {
 
 // publish writes mark k everywhere and applies. It returns the version.
 func (m *marked) publish(ctx context.Context, k int) (uint64, error) {
+	if err := m.write(ctx, k); err != nil {
+		return 0, err
+	}
+	res, err := m.c.Apply(ctx, api.ApplyRequest{Message: fmt.Sprintf("mark %d", k), AcceptDisruption: true})
+	if err != nil {
+		return 0, fmt.Errorf("apply: %w", err)
+	}
+	return res.Version, nil
+}
+
+// write writes mark k everywhere, for the next apply.
+func (m *marked) write(ctx context.Context, k int) error {
 	one := fmt.Sprintf(`$TTL 60
 @ SOA ns1 hostmaster 1 7200 3600 1209600 300
 @ NS ns1
@@ -54,7 +66,7 @@ www A 127.0.0.1 ; proxied
 	two := fmt.Sprintf("$TTL 60\nc%[1]d TXT \"mark=%[1]d\"\n", k)
 	for name, file := range map[string]string{"one.test": one, "two.test": two} {
 		if _, err := m.c.ImportZone(ctx, name, strings.NewReader(file), api.ImportOptions{Replace: true}); err != nil {
-			return 0, fmt.Errorf("import %s: %w", name, err)
+			return fmt.Errorf("import %s: %w", name, err)
 		}
 	}
 	for _, phase := range []string{"transform_request", "transform_response"} {
@@ -63,14 +75,10 @@ www A 127.0.0.1 ; proxied
 			Parameters: zone.Parameters{Name: "x-mark", Value: fmt.Sprint(k)},
 		}}}
 		if _, _, err := m.c.PutRuleset(ctx, "one.test", phase, rules, api.WriteOptions{}); err != nil {
-			return 0, fmt.Errorf("put %s: %w", phase, err)
+			return fmt.Errorf("put %s: %w", phase, err)
 		}
 	}
-	res, err := m.c.Apply(ctx, api.ApplyRequest{Message: fmt.Sprintf("mark %d", k), AcceptDisruption: true})
-	if err != nil {
-		return 0, fmt.Errorf("apply: %w", err)
-	}
-	return res.Version, nil
+	return nil
 }
 
 // askMark asks a node by DNS and returns the mark, or an error for anything but a whole answer of one

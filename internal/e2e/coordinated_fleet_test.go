@@ -1,0 +1,445 @@
+package e2e_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/guardyn-edge/guardyn/api"
+	"github.com/guardyn-edge/guardyn/internal/testpg"
+	"github.com/guardyn-edge/guardyn/seal"
+)
+
+// cohortFleet is control planes on one Postgres and nodes that belong to the cohort, all real processes. Commands and nodes come
+// through gates, and so do the control planes to the database.
+type cohortFleet struct {
+	*marked            // its fleet is the operator's: through front
+	t       *testing.T // of the scenario under way, as its fleet's
+	root    *testing.T // that processes end with
+	front   *gate      // to the control planes
+	data    *gate      // from these to the database
+	planes  []*plainControl
+	members []*cohortNode
+	db      *pgxpool.Pool // past the gate
+	breaks  atomic.Value  // string: the mark of requests that the origin fails, but for its front page
+	mark    int
+	sampler *sampler
+	traffic *cohortTraffic
+}
+
+// plainControl is a control plane; its fleet has its own address.
+type plainControl struct {
+	*fleet
+	key seal.SigningKey
+}
+
+// cohortNode is an edge node that comes to the control planes through a gate of its own.
+type cohortNode struct {
+	*edgeNode
+	id   string
+	gate *gate
+	// away is set while the node is cut off from the control planes, or was and has not caught up yet.
+	away atomic.Bool
+	// downs counts when the node went down and when it came back: odd while it is down.
+	downs atomic.Int64
+}
+
+// newCohortFleet starts it all, published once, every node in the cohort. Nodes trust what trusted names.
+func newCohortFleet(t *testing.T, planes, nodes int, env func(node int) []string) *cohortFleet {
+	t.Helper()
+	base := testpg.URL(t)
+	c := &cohortFleet{root: t, t: t}
+	c.breaks.Store("")
+	c.data = gateToPostgres(t, base)
+	config, err := pgxpool.ParseConfig(base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.db, err = pgxpool.NewWithConfig(t.Context(), config); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.db.Close)
+
+	first := newFleet(t, throughGate(t, base, c.data), 0)
+	first.origin = c.startOrigin(t, "127.0.0.1:0")
+	addrs := []string{first.apiAddr}
+	c.planes = append(c.planes, &plainControl{fleet: first, key: first.key})
+	for range planes - 1 {
+		f := *first
+		f.apiAddr = freeAddr(t)
+		f.startControl()
+		addrs = append(addrs, f.apiAddr)
+		c.planes = append(c.planes, &plainControl{fleet: &f, key: f.key})
+	}
+	c.front = newGate(t, "tcp", "127.0.0.1:0", addrs...)
+	operator := *first
+	operator.apiAddr, operator.nodes = c.front.addr, nil
+	c.marked = newMarked(&operator)
+	for i := range nodes {
+		c.addNode(fmt.Sprintf("edge-%d", i+1), true)
+		var more []string
+		if env != nil {
+			more = env(i)
+		}
+		c.members[i].start(c, more...)
+	}
+	if _, err := c.publish(t.Context(), c.mark); err != nil {
+		t.Fatal(err)
+	}
+	c.settled()
+	c.traffic = startTraffic(t, c)
+	c.sampler = startSampler(t, c)
+	return c
+}
+
+// gateToPostgres stands before the server of a testpg URL.
+func gateToPostgres(t testing.TB, base string) *gate {
+	t.Helper()
+	u, err := url.Parse(base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Not t.TempDir: the path of a Unix socket is short.
+	dir, err := os.MkdirTemp("", "gdn-pg-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	const socket = ".s.PGSQL.5432"
+	return newGate(t, "unix", filepath.Join(dir, socket), filepath.Join(u.Query().Get("host"), socket))
+}
+
+// throughGate is base by way of g.
+func throughGate(t testing.TB, base string, g *gate) string {
+	t.Helper()
+	u, err := url.Parse(base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := u.Query()
+	q.Set("host", filepath.Dir(g.addr))
+	u.RawQuery = q.Encode()
+	return u.String()
+}
+
+// startOrigin serves the page that askPage wants. Requests that bear the mark in breaks fail, but for those of the front page.
+func (c *cohortFleet) startOrigin(t testing.TB, addr string) string {
+	t.Helper()
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := &http.Server{
+		ReadHeaderTimeout: 10 * time.Second,
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			mark := r.Header.Get("x-mark")
+			if mark != "" && mark == c.breaks.Load() && r.URL.Path != "/" {
+				http.Error(w, brokenPage, http.StatusInternalServerError)
+				return
+			}
+			w.Header().Set("x-seen-mark", mark)
+			fmt.Fprintf(w, "origin %s %s\n", r.Host, r.URL.RequestURI())
+		}),
+	}
+	done := make(chan struct{})
+	go func() { defer close(done); _ = srv.Serve(l) }()
+	t.Cleanup(func() { _ = srv.Close(); <-done })
+	return l.Addr().String()
+}
+
+const brokenPage = "the origin does not take this change"
+
+func (c *cohortFleet) addNode(name string, cohort bool) *cohortNode {
+	c.t.Helper()
+	args := []string{"node", "add", name, "--json"}
+	if cohort {
+		args = append(args, "--cohort")
+	}
+	var added struct {
+		ID    string `json:"id"`
+		Token string `json:"token"`
+	}
+	if err := json.Unmarshal([]byte(c.f.gdn(args...)), &added); err != nil || added.Token == "" || added.ID == "" {
+		c.t.Fatalf("node add gave no token: %v", err)
+	}
+	own := newGate(c.root, "tcp", "127.0.0.1:0", c.front.addr)
+	f := *c.f
+	f.apiAddr, f.t = own.addr, c.root
+	n := &cohortNode{id: added.ID, gate: own, edgeNode: &edgeNode{
+		f: &f, name: name, token: added.Token, dir: filepath.Join(c.f.dir, name),
+		dns: freeAddr(c.root), http: freeAddr(c.root), admin: freeAddr(c.root),
+	}}
+	c.members = append(c.members, n)
+	c.f.nodes = append(c.f.nodes, n.edgeNode)
+	return n
+}
+
+// start starts the node; what more names wins over what nodes are told otherwise.
+func (n *cohortNode) start(c *cohortFleet, more ...string) {
+	c.t.Helper()
+	n.process = startProcess(c.root, n.name, append([]string{
+		"GUARDYN_API_URL=http://" + n.f.apiAddr, "GUARDYN_NODE_TOKEN=" + n.token,
+		"GUARDYN_CONFIG_PUBLIC_KEYS=" + n.f.publicKeys(), "GUARDYN_STATE_DIR=" + n.dir,
+		"GUARDYN_DNS_LISTEN=" + n.dns, "GUARDYN_HTTP_LISTEN=" + n.http, "GUARDYN_ADMIN_LISTEN=" + n.admin,
+		"GUARDYN_EDGE_ADDRESSES=192.0.2.53,2001:db8::53", "GUARDYN_ALLOWED_ORIGINS=127.0.0.0/8",
+		"GUARDYN_RATE_LIMIT_EXEMPT=127.0.0.0/8",
+	}, more...), "edge")
+	c.f.await(n.name+" alive", func() error { return httpOK("http://" + n.admin + "/healthz") })
+}
+
+// down tells traffic and sampler that the node answers nobody from now on, up that it does again. What was asked in between
+// counts for nothing.
+func (n *cohortNode) down() { n.downs.Add(1) }
+func (n *cohortNode) up()   { n.downs.Add(1) }
+
+// nodeHealth is what a node says of itself.
+type nodeHealth struct {
+	Version    uint64 `json:"version"`
+	Generation uint64 `json:"generation"`
+	Rollout    struct {
+		Cohort         bool      `json:"cohort"`
+		Generation     uint64    `json:"generation"`
+		State          string    `json:"state"`
+		Acked          bool      `json:"acked"`
+		Applied        bool      `json:"applied"`
+		ConfirmPending bool      `json:"confirm_pending"`
+		ObservedAt     time.Time `json:"observed_at"`
+		Stale          bool      `json:"stale"`
+		TakenBack      string    `json:"taken_back"`
+		Flaps          uint64    `json:"flaps"`
+		Waiting        string    `json:"waiting"`
+		Diverged       string    `json:"diverged"`
+	} `json:"rollout"`
+}
+
+func (n *cohortNode) health(client *http.Client) (h nodeHealth, err error) {
+	resp, err := client.Get("http://" + n.admin + "/deephealth")
+	if err != nil {
+		return h, err
+	}
+	defer resp.Body.Close()
+	if err := json.NewDecoder(resp.Body).Decode(&h); err != nil {
+		return h, fmt.Errorf("%s: %w", n.name, err)
+	}
+	return h, nil
+}
+
+// metric reads one of the node's counters.
+func (n *cohortNode) metric(t testing.TB, name string) float64 {
+	t.Helper()
+	resp, err := http.Get("http://" + n.admin + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, ok := find(text, `(?m)^`+name+` (\S+)`)
+	if !ok {
+		t.Fatalf("%s has no metric %s", n.name, name)
+	}
+	return v
+}
+
+// live is what the database says.
+type liveState struct {
+	At         time.Time      `json:"at"`
+	Generation uint64         `json:"live"`
+	Version    uint64         `json:"version"`
+	Committed  uint64         `json:"committed"`
+	Rollouts   []rolloutState `json:"rollouts"` // the newest two, newest first
+}
+
+type rolloutState struct {
+	ID         string     `json:"id"`
+	Generation uint64     `json:"generation"`
+	Version    uint64     `json:"version"`
+	State      string     `json:"state"`
+	Window     int64      `json:"window_ms"`
+	Due        *time.Time `json:"due,omitempty"` // D + grace
+	Reason     string     `json:"reason,omitempty"`
+}
+
+func (r rolloutState) open() bool {
+	return r.State == "proposed" || r.State == "staging" || r.onTrial()
+}
+
+func (r rolloutState) onTrial() bool { return r.State == "committed" && r.Window > 0 }
+
+// row reads, in one statement: what is live, what is committed, and the newest rollouts.
+func (c *cohortFleet) row(ctx context.Context) (s liveState, err error) {
+	var rollouts []byte
+	err = c.db.QueryRow(ctx, `
+		SELECT clock_timestamp(), p.generation, coalesce((SELECT version FROM edge.snapshot WHERE activated_at IS NOT NULL), 0),
+			coalesce(h.committed_generation, 0),
+			coalesce((SELECT json_agg(r) FROM (
+				SELECT id, generation, version, state, window_ms, confirm_deadline + grace_ms * interval '1 ms' AS due, reason
+				FROM barrier.rollout ORDER BY generation DESC LIMIT 2) r), '[]')
+		FROM edge.platform p LEFT JOIN barrier.head h ON true`).Scan(&s.At, &s.Generation, &s.Version, &s.Committed, &rollouts)
+	if err == nil {
+		err = json.Unmarshal(rollouts, &s.Rollouts)
+	}
+	return s, err
+}
+
+// settled waits until every node that is up serves what is live, has joined the cohort if it belongs to it, and no rollout is open.
+func (c *cohortFleet) settled() {
+	c.t.Helper()
+	c.f.await("the fleet agrees", func() error {
+		s, err := c.row(c.t.Context())
+		if err != nil {
+			return err
+		}
+		if len(s.Rollouts) > 0 && s.Rollouts[0].open() {
+			return fmt.Errorf("%+v is open", s.Rollouts[0])
+		}
+		members, err := c.roster()
+		if err != nil {
+			return err
+		}
+		for _, n := range c.members {
+			if n.downs.Load()%2 == 1 {
+				continue
+			}
+			h, err := n.health(http.DefaultClient)
+			if err != nil {
+				return err
+			}
+			r := h.Rollout
+			in := slices.Contains(members, n.id)
+			if h.Generation != s.Generation || h.Version != s.Version || r.Cohort != in ||
+				in && (r.ObservedAt.IsZero() || r.Stale || !r.Applied || r.ConfirmPending || r.TakenBack != "") {
+				return fmt.Errorf("%s, in the cohort %t, with %d (version %d) live: %+v", n.name, in, s.Generation, s.Version, h)
+			}
+		}
+		return nil
+	})
+}
+
+func (c *cohortFleet) roster() ([]string, error) {
+	rows, err := c.db.Query(c.t.Context(), `SELECT member FROM barrier.roster ORDER BY member`)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[string])
+}
+
+// command runs gdn as the operator and returns what it printed and its exit code.
+func (c *cohortFleet) command(args ...string) (stdout, stderr string, exit int) {
+	c.t.Helper()
+	cmd := exec.Command(gdn, args...)
+	cmd.Env = append(cleanEnviron(), "GUARDYN_API_URL=http://"+c.front.addr, "GUARDYN_TOKEN="+c.f.token)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	err := cmd.Run()
+	var failed *exec.ExitError
+	if err != nil && !errors.As(err, &failed) {
+		c.t.Fatalf("gdn %s: %v", strings.Join(args, " "), err)
+	}
+	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
+}
+
+// next writes the next mark everywhere, for whatever publishes it.
+func (c *cohortFleet) next() {
+	c.t.Helper()
+	c.mark++
+	if err := c.write(c.t.Context(), c.mark); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// propose puts what was written to the cohort.
+func (c *cohortFleet) propose(flags ...string) *api.Rollout {
+	c.t.Helper()
+	out := c.f.gdn(append([]string{"apply", "--coordinated", "--accept-disruption", "--json", "-m", fmt.Sprintf("mark %d", c.mark)}, flags...)...)
+	var res api.ApplyResult
+	if err := json.Unmarshal([]byte(out), &res); err != nil || res.Rollout == nil || res.Applied || res.Reason != "rollout" {
+		c.t.Fatalf("apply --coordinated answered %v:\n%s", err, out)
+	}
+	return res.Rollout
+}
+
+// Exit codes of gdn rollout wait.
+const (
+	exitGood     = 0
+	exitAborted  = 3
+	exitReverted = 4
+)
+
+// ends waits for the rollout by gdn rollout wait, whose exit code must be exit, and returns it as it ended.
+func (c *cohortFleet) ends(id string, exit int) *api.Rollout {
+	c.t.Helper()
+	out, errs, got := c.command("rollout", "wait", id, "--json", "--timeout", "90s")
+	var r api.Rollout
+	if err := json.Unmarshal([]byte(out), &r); err != nil || got != exit {
+		c.t.Fatalf("gdn rollout wait ended with %d, want %d (%v):\n%s%s", got, exit, err, out, errs)
+	}
+	c.t.Logf("generation %d: %s after %s %s", r.Generation, r.State, r.DecidedAt.Sub(r.ProposedAt).Round(time.Millisecond), r.Reason)
+	return &r
+}
+
+// reaches waits until the database has the rollout in that state.
+func (c *cohortFleet) reaches(r *api.Rollout, state string) liveState {
+	c.t.Helper()
+	var s liveState
+	c.f.await(fmt.Sprintf("generation %d %s", r.Generation, state), func() (err error) {
+		if s, err = c.row(c.t.Context()); err != nil {
+			return err
+		}
+		if len(s.Rollouts) == 0 || s.Rollouts[0].ID != r.ID || s.Rollouts[0].State != state {
+			return fmt.Errorf("it is %+v", s.Rollouts)
+		}
+		return nil
+	})
+	return s
+}
+
+// serve waits until these nodes serve the generation.
+func (c *cohortFleet) serve(generation uint64, nodes ...*cohortNode) {
+	c.t.Helper()
+	c.f.await(fmt.Sprintf("generation %d served", generation), func() error {
+		for _, n := range nodes {
+			if h, err := n.health(http.DefaultClient); err != nil || h.Generation != generation {
+				return fmt.Errorf("%s serves generation %d (%w)", n.name, h.Generation, err)
+			}
+		}
+		return nil
+	})
+}
+
+// coordinator is the index of the control plane that holds the lease.
+func (c *cohortFleet) coordinator() int {
+	c.t.Helper()
+	at := -1
+	c.f.await("a coordinator", func() error {
+		var holder string
+		if err := c.db.QueryRow(c.t.Context(), `SELECT holder FROM barrier.lease WHERE until > clock_timestamp()`).Scan(&holder); err != nil {
+			return err
+		}
+		at = slices.IndexFunc(c.planes, func(p *plainControl) bool { return strings.Contains(holder, p.apiAddr) })
+		if at < 0 {
+			return fmt.Errorf("%q is none of the control planes", holder)
+		}
+		return nil
+	})
+	return at
+}
