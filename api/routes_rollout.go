@@ -100,7 +100,9 @@ func (h *Handler) tellRollout(ctx context.Context, p control.Principal, r contro
 	}
 	serves := make(map[string]bool, len(nodes))
 	for _, n := range nodes {
-		serves[n.ID] = n.Acked != nil && n.Acked.Generation >= r.Generation
+		// What was taken back is not served by who acknowledged what came after it.
+		serves[n.ID] = n.Acked != nil &&
+			(n.Acked.Generation == r.Generation || n.Acked.Generation > r.Generation && r.State != barrier.Reverted)
 	}
 	for i := range out.Members {
 		out.Members[i].Serves = serves[out.Members[i].ID]

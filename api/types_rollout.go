@@ -106,7 +106,7 @@ type RolloutMember struct {
 	BuildDigest string `json:"build_digest,omitempty"`
 	// Restarted tells that its process is not the one that voted.
 	Restarted bool `json:"restarted,omitzero"`
-	// Serves tells that it acknowledged the rollout's generation, or a later one, last.
+	// Serves tells that it acknowledged the rollout's generation last, or a later one of a rollout that was not taken back.
 	Serves bool `json:"serves"`
 	// Converged tells that evidence of it stands that the trial works there, since ConvergedSince.
 	Converged      bool      `json:"converged"`

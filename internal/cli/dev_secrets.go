@@ -130,7 +130,7 @@ func (s *devSecrets) registerNodes(ctx context.Context, dir *durable.Dir, apiURL
 		if err := c.DeleteNode(ctx, name); err != nil && (!errors.As(err, &problem) || problem.Status != http.StatusNotFound) {
 			return fmt.Errorf("register %s: %w", name, err)
 		}
-		made, err := c.CreateNode(ctx, api.NewNode{Name: name})
+		made, err := c.CreateNode(ctx, api.NewNode{Name: name, Cohort: true})
 		if err != nil {
 			return fmt.Errorf("register %s: %w", name, err)
 		}

@@ -215,8 +215,12 @@ type lineView struct {
 
 func (v *lineView) show(now *api.Rollout) {
 	v.silence = false
-	for _, line := range rolloutChanges(v.before, now) {
-		fmt.Fprintf(v.w, "%6.1fs  %s\n", now.Now.Sub(now.ProposedAt).Seconds(), line)
+	for i, line := range rolloutChanges(v.before, now) {
+		after := now.Now.Sub(now.ProposedAt)
+		if v.before == nil && i == 0 {
+			after = 0 // the proposal itself
+		}
+		fmt.Fprintf(v.w, "%6.1fs  %s\n", after.Seconds(), line)
 	}
 	v.before = now
 }
