@@ -138,6 +138,10 @@ func TestTrialIsConfirmed(t *testing.T) {
 		if fresh.Generation != 2 || fresh.ContentHash != act.ContentHash {
 			f.t.Errorf("freshness names %+v", fresh)
 		}
+		// Now that its memory has the trial, too.
+		if quiet := f.poll(member, at); quiet.Artefact != nil || quiet.Generation != 1 {
+			f.t.Errorf("a member that does not ask is offered %+v", quiet)
+		}
 		held := trial
 		held.Held = a.Artefact.PayloadBLAKE3
 		if bare := f.poll(member, held); !bare.Held || bare.Artefact.Payload != nil || bare.Artefact.Signature != a.Artefact.Signature || bare.Artefact.Activation != a.Artefact.Activation {
