@@ -224,6 +224,14 @@ func TestDocument(t *testing.T) {
 			t.Errorf("%s has no summary or id", r)
 		}
 	}
+	for r, status := range map[string]string{
+		"POST /v1/config/apply": "202", "POST /v1/config/rollback": "202", "GET /v1/node/config": "204", "GET /v1/node/rollout/view": "200",
+		"GET /v1/node/rollout/watch": "204",
+	} {
+		if responses, _ := all[r]["responses"].(map[string]any); responses[status] == nil {
+			t.Errorf("%s does not say that it may answer %s", r, status)
+		}
+	}
 	// What only operators read and write is not described to others by its schemas either.
 	for _, schema := range []string{"NewWorkspace", "ApplyRequest", "RollbackRequest", "RecoverResult", "KeysReport", "RolloutOptions", "ClusterSettings", "EndRollout", "CreatedNode", "HistoryEntry"} {
 		if a := p.request("anonymous", "GET", "/openapi.json", ""); strings.Contains(a.body, `"`+schema+`"`) {

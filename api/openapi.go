@@ -164,6 +164,9 @@ func describeResponses(op *huma.Operation, rt *route, reg huma.Registry) {
 			Description: "By how much the share of 5xx answers may rise on trial, in hundredths of a percentage point.", Schema: &huma.Schema{Type: huma.TypeString},
 		}
 	}
+	if rt.pattern == watchPath {
+		op.Responses["204"] = &huma.Response{Description: "Nothing has changed."}
+	}
 	if rt.foreign {
 		op.Responses["default"] = &huma.Response{Description: "A problem document whose code is one of the barrier's; it may carry the rollout."}
 		return

@@ -15,7 +15,10 @@ import (
 )
 
 // rolloutPrefix is where members of the cohort find the barrier: package barrier/remote has what travels there.
-const rolloutPrefix = "/v1/node/rollout"
+const (
+	rolloutPrefix = "/v1/node/rollout"
+	watchPath     = rolloutPrefix + "/watch"
+)
 
 // selfRoutes tell a node who it is and what the open rollout carries.
 func (h *Handler) selfRoutes() []*route {
