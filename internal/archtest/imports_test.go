@@ -29,6 +29,7 @@ var rooms = []room{
 	{"internal/originguard", nil},
 	{"internal/durable", nil},
 	{"internal/failpoint", nil},
+	{"internal/telemetry", nil},
 	{"internal/testpg", nil},
 	{"internal/testpg/with-postgres", []string{"internal/testpg"}},
 	{"internal/archtest", nil},
@@ -59,7 +60,7 @@ var rooms = []room{
 	{"edge/web", []string{"edge", "edge/rules", "edge/pool", "zone"}},
 	{"internal/host", []string{
 		"api", "node", "edge", "store", "control", "barrier", "barrier/sqlstore", "barrier/remote",
-		"snapshot", "seal", "zone", "internal/nodeproto",
+		"snapshot", "seal", "zone", "internal/nodeproto", "internal/telemetry",
 		"edge/dns", "edge/web", "edge/rules", "edge/pool", "edge/probe",
 	}},
 	{"internal/cli", []string{
@@ -96,6 +97,7 @@ var only = map[string][]string{
 	"modernc.org/sqlite":       {"store", "barrier/sqlstore"},
 	"github.com/pressly/goose": {"store", "barrier/sqlstore"},
 	"github.com/danielgtaylor": {"api"},
+	"go.opentelemetry.io":      {"internal/telemetry"},
 	"cel.dev/cel-go":           {"internal/expr", "edge/rules"},
 	"github.com/tetratelabs":   {"snapshot", "zone", "edge/function"},
 	"github.com/klauspost":     {"seal", "control"},
