@@ -37,18 +37,17 @@ type cohortFleet struct {
 	data    *gate      // from these to the database
 	planes  []*plainControl
 	members []*cohortNode
-	db      *pgxpool.Pool // past the gate
-	breaks  atomic.Value  // string: the mark of requests that the origin fails, but for its front page
-	mark    int
+	db      *pgxpool.Pool   // past the gate
+	breaks  atomic.Value    // string: the mark of requests that the origin fails, but for its front page
+	second  seal.SigningKey // that everybody trusts too who is not told otherwise
+	mark    int             // written last
+	live    int             // published last
 	sampler *sampler
 	traffic *cohortTraffic
 }
 
 // plainControl is a control plane; its fleet has its own address.
-type plainControl struct {
-	*fleet
-	key seal.SigningKey
-}
+type plainControl struct{ *fleet }
 
 // cohortNode is an edge node that comes to the control planes through a gate of its own.
 type cohortNode struct {
@@ -62,7 +61,7 @@ type cohortNode struct {
 }
 
 // newCohortFleet starts it all, published once, every node in the cohort. Nodes trust what trusted names.
-func newCohortFleet(t *testing.T, planes, nodes int, env func(node int) []string) *cohortFleet {
+func newCohortFleet(t *testing.T, planes, nodes int, env func(c *cohortFleet, node int) []string) *cohortFleet {
 	t.Helper()
 	base := testpg.URL(t)
 	c := &cohortFleet{root: t, t: t}
@@ -78,25 +77,29 @@ func newCohortFleet(t *testing.T, planes, nodes int, env func(node int) []string
 	t.Cleanup(c.db.Close)
 
 	first := newFleet(t, throughGate(t, base, c.data), 0)
+	if c.second, err = seal.GenerateSigningKey(); err != nil {
+		t.Fatal(err)
+	}
+	first.trusted = first.key.Public().String() + "," + c.second.Public().String()
 	first.origin = c.startOrigin(t, "127.0.0.1:0")
 	addrs := []string{first.apiAddr}
-	c.planes = append(c.planes, &plainControl{fleet: first, key: first.key})
+	c.planes = append(c.planes, &plainControl{first})
 	for range planes - 1 {
 		f := *first
 		f.apiAddr = freeAddr(t)
 		f.startControl()
 		addrs = append(addrs, f.apiAddr)
-		c.planes = append(c.planes, &plainControl{fleet: &f, key: f.key})
+		c.planes = append(c.planes, &plainControl{&f})
 	}
 	c.front = newGate(t, "tcp", "127.0.0.1:0", addrs...)
 	operator := *first
 	operator.apiAddr, operator.nodes = c.front.addr, nil
 	c.marked = newMarked(&operator)
 	for i := range nodes {
-		c.addNode(fmt.Sprintf("edge-%d", i+1), true)
+		c.addNode(fmt.Sprintf("edge-%d", i+1))
 		var more []string
 		if env != nil {
-			more = env(i)
+			more = env(c, i)
 		}
 		c.members[i].start(c, more...)
 	}
@@ -166,29 +169,40 @@ func (c *cohortFleet) startOrigin(t testing.TB, addr string) string {
 
 const brokenPage = "the origin does not take this change"
 
-func (c *cohortFleet) addNode(name string, cohort bool) *cohortNode {
+func (c *cohortFleet) addNode(name string) *cohortNode {
 	c.t.Helper()
-	args := []string{"node", "add", name, "--json"}
-	if cohort {
-		args = append(args, "--cohort")
-	}
+	own := newGate(c.root, "tcp", "127.0.0.1:0", c.front.addr)
+	f := *c.f
+	f.apiAddr, f.t = own.addr, c.root
+	n := &cohortNode{gate: own, edgeNode: &edgeNode{
+		f: &f, name: name, dns: freeAddr(c.root), http: freeAddr(c.root), admin: freeAddr(c.root),
+	}}
+	c.register(n)
+	c.members = append(c.members, n)
+	c.f.nodes = append(c.f.nodes, n.edgeNode)
+	return n
+}
+
+// register makes the node one of the cohort, with an empty state directory.
+func (c *cohortFleet) register(n *cohortNode) {
+	c.t.Helper()
 	var added struct {
 		ID    string `json:"id"`
 		Token string `json:"token"`
 	}
-	if err := json.Unmarshal([]byte(c.f.gdn(args...)), &added); err != nil || added.Token == "" || added.ID == "" {
+	if err := json.Unmarshal([]byte(c.f.gdn("node", "add", n.name, "--cohort", "--json")), &added); err != nil || added.Token == "" || added.ID == "" {
 		c.t.Fatalf("node add gave no token: %v", err)
 	}
-	own := newGate(c.root, "tcp", "127.0.0.1:0", c.front.addr)
-	f := *c.f
-	f.apiAddr, f.t = own.addr, c.root
-	n := &cohortNode{id: added.ID, gate: own, edgeNode: &edgeNode{
-		f: &f, name: name, token: added.Token, dir: filepath.Join(c.f.dir, name),
-		dns: freeAddr(c.root), http: freeAddr(c.root), admin: freeAddr(c.root),
-	}}
-	c.members = append(c.members, n)
-	c.f.nodes = append(c.f.nodes, n.edgeNode)
-	return n
+	n.id, n.token, n.dir = added.ID, added.Token, filepath.Join(c.f.dir, added.ID)
+}
+
+// replace starts a new node in the place of one that was removed.
+func (c *cohortFleet) replace(n *cohortNode) {
+	c.t.Helper()
+	c.register(n)
+	n.start(c)
+	c.f.await(n.name+" serves", func() error { return httpOK("http://" + n.admin + "/readyz") })
+	n.up()
 }
 
 // start starts the node; what more names wins over what nodes are told otherwise.

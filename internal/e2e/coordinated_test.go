@@ -30,9 +30,23 @@ func (c *cohortFleet) scenario(t *testing.T, name string, run func() (check func
 
 // TestCoordinated puts changes to a cohort of five nodes, with two control planes on one Postgres, while clients ask every node.
 func TestCoordinated(t *testing.T) {
-	c := newCohortFleet(t, 2, 5, nil)
+	c := newCohortFleet(t, 2, 5, func(c *cohortFleet, node int) []string {
+		if node == 4 {
+			return []string{nearOrigins, "GUARDYN_CONFIG_PUBLIC_KEYS=" + c.f.key.Public().String()} // see neverConverges, refused
+		}
+		return nil
+	})
 	c.scenario(t, "without a window", c.withoutWindow)
 	c.scenario(t, "confirmed", c.confirmed)
+	c.scenario(t, "one never converges", c.neverConverges)
+	c.scenario(t, "restarted in the window", c.restarted)
+	c.scenario(t, "control planes and database gone", c.gone)
+	c.scenario(t, "cut off through the confirm", c.cutOff)
+	c.scenario(t, "killed before its vote", c.diesBeforeItsVote)
+	c.scenario(t, "a refusal", c.refused)
+	c.scenario(t, "an origin that fails", c.fails)
+	c.scenario(t, "drained, removed, and neither in a window", c.changesOfRoster)
+	c.scenario(t, "one at a time", c.busy)
 }
 
 // withoutWindow: every node builds, all take it over together, and it is live.
@@ -52,6 +66,7 @@ func (c *cohortFleet) withoutWindow() func([]sample) {
 		}
 	}
 	c.serve(r.Generation, c.members...)
+	c.live = c.mark
 	c.f.answers(strconv.Itoa(c.mark))
 	return func(samples []sample) {
 		if got := served(samples)[r.Generation]; len(got) != 5 {
@@ -74,6 +89,7 @@ func (c *cohortFleet) confirmed() func([]sample) {
 		}
 	}
 	c.settled()
+	c.live = c.mark
 	c.f.answers(strconv.Itoa(c.mark))
 	return func(samples []sample) {
 		together := 0
