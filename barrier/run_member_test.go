@@ -97,15 +97,15 @@ func TestTrialInVirtualTime(t *testing.T) {
 			t.Errorf("confirmed after %v, and the soak is 5 s", passed)
 		}
 
-		// One is sick from the start of the next: the cohort goes back at D.
+		// One is sick from the start of the next: the cohort goes back when less than the soak of 5 s remains before D.
 		g.machines[1].mu.Lock()
 		g.machines[1].sick = "no origin"
 		g.machines[1].mu.Unlock()
 		g.propose("d2", time.Minute)
-		time.Sleep(59 * time.Second)
+		time.Sleep(54 * time.Second)
 		g.is(barrier.Committed)
 		g.serve("d2")
-		time.Sleep(1100 * time.Millisecond)
+		time.Sleep(2100 * time.Millisecond) // and one poll
 		synctest.Wait()
 		g.is(barrier.Reverted)
 		g.serve("d1")

@@ -222,6 +222,9 @@ func (s Situation) onTrial(t Trial, ro Rollout) Action {
 		return s.wait("withdrawn: " + b.Withdrawn)
 	case !h.Converged && !b.ConvergedSince.IsZero():
 		return s.withdraw(ro, h.Detail)
+	case !h.Converged && ro.ConfirmDeadline.Sub(s.View.Now) < ro.Soak:
+		// It cannot be confirmed any more: the others need not wait for D, and the reason is told.
+		return s.withdraw(ro, fmt.Sprintf("not converged, and less than the soak of %s remains: %s", ro.Soak, h.Detail))
 	case !h.Converged:
 		return s.wait("not converged: " + h.Detail)
 	case age < ro.EvidenceTTL/3 && age >= -ro.EvidenceTTL:

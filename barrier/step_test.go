@@ -203,6 +203,8 @@ func TestStep(t *testing.T) {
 		{name: "healthy, and the store's clock stepped back", s: situation(trial, trying, ballot(converged(decided.Add(20*time.Second+ttl+1)))), act: barrier.ActConverge},
 		{name: "healthy, and the store's clock stepped back a little", s: situation(trial, trying, ballot(converged(decided.Add(20*time.Second+ttl)))), act: barrier.ActWait, says: "converged"},
 		{name: "not healthy yet", s: situation(trial, trying, unhealthy), act: barrier.ActWait, says: "not converged: no origin"},
+		{name: "not healthy, and it could not be proved in time any more", s: situation(trial, trying, unhealthy, now(confirm.Add(1-soak))), act: barrier.ActWithdraw, says: "less than the soak of"},
+		{name: "not healthy, and just enough of the window remains", s: situation(trial, trying, unhealthy, now(confirm.Add(-soak))), act: barrier.ActWait, says: "not converged: no origin"},
 		{name: "no longer healthy", s: situation(trial, trying, unhealthy, ballot(converged(decided.Add(19*time.Second)))), act: barrier.ActWithdraw, says: "no origin"},
 		{name: "no longer healthy, for no reason", s: situation(trial, trying, func(s *barrier.Situation) { s.Local.Health = barrier.Health{} }, ballot(converged(decided.Add(19*time.Second)))), act: barrier.ActWithdraw, says: "no longer converged"},
 		{name: "withdrawn", s: situation(trial, trying, withdrawnNow), act: barrier.ActWait, says: "withdrawn: broken"},
