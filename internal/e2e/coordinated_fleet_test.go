@@ -60,8 +60,9 @@ type cohortNode struct {
 	downs atomic.Int64
 }
 
-// newCohortFleet starts it all, published once, every node in the cohort. Nodes trust what trusted names.
-func newCohortFleet(t *testing.T, planes, nodes int, env func(c *cohortFleet, node int) []string) *cohortFleet {
+// newCohortFleet starts two control planes and five nodes, published once, every node in the cohort. env adds to what a node is told. Each
+// client asks its node every pace.
+func newCohortFleet(t *testing.T, pace time.Duration, env func(c *cohortFleet, node int) []string) *cohortFleet {
 	t.Helper()
 	base := testpg.URL(t)
 	c := &cohortFleet{root: t, t: t}
@@ -82,20 +83,15 @@ func newCohortFleet(t *testing.T, planes, nodes int, env func(c *cohortFleet, no
 	}
 	first.trusted = first.key.Public().String() + "," + c.second.Public().String()
 	first.origin = c.startOrigin(t, "127.0.0.1:0")
-	addrs := []string{first.apiAddr}
-	c.planes = append(c.planes, &plainControl{first})
-	for range planes - 1 {
-		f := *first
-		f.apiAddr = freeAddr(t)
-		f.startControl()
-		addrs = append(addrs, f.apiAddr)
-		c.planes = append(c.planes, &plainControl{&f})
-	}
-	c.front = newGate(t, "tcp", "127.0.0.1:0", addrs...)
+	other := *first
+	other.apiAddr = freeAddr(t)
+	other.startControl()
+	c.planes = []*plainControl{{first}, {&other}}
+	c.front = newGate(t, "tcp", "127.0.0.1:0", first.apiAddr, other.apiAddr)
 	operator := *first
 	operator.apiAddr, operator.nodes = c.front.addr, nil
 	c.marked = newMarked(&operator)
-	for i := range nodes {
+	for i := range 5 {
 		c.addNode(fmt.Sprintf("edge-%d", i+1))
 		var more []string
 		if env != nil {
@@ -107,7 +103,7 @@ func newCohortFleet(t *testing.T, planes, nodes int, env func(c *cohortFleet, no
 		t.Fatal(err)
 	}
 	c.settled()
-	c.traffic = startTraffic(t, c)
+	c.traffic = startTraffic(t, c, pace)
 	c.sampler = startSampler(t, c)
 	return c
 }

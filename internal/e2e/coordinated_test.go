@@ -30,7 +30,7 @@ func (c *cohortFleet) scenario(t *testing.T, name string, run func() (check func
 
 // TestCoordinated puts changes to a cohort of five nodes, with two control planes on one Postgres, while clients ask every node.
 func TestCoordinated(t *testing.T) {
-	c := newCohortFleet(t, 2, 5, func(c *cohortFleet, node int) []string {
+	c := newCohortFleet(t, 20*time.Millisecond, func(c *cohortFleet, node int) []string {
 		if node == 4 {
 			return []string{nearOrigins, "GUARDYN_CONFIG_PUBLIC_KEYS=" + c.f.key.Public().String()} // see neverConverges, refused
 		}

@@ -14,13 +14,11 @@ import (
 	"github.com/miekg/dns"
 )
 
-// Each node has a client of each kind, which asks so often.
-const trafficPace = 20 * time.Millisecond
-
 // cohortTraffic asks every node over DNS (UDP and TCP) and HTTP as long as the test runs. Every answer must be whole, and wholly of one
 // version; what is not is a failure, whatever the cohort goes through.
 type cohortTraffic struct {
 	c        *cohortFleet
+	pace     time.Duration   // of each client; a node has one of each kind
 	answers  [3]atomic.Int64 // UDP, TCP, HTTP
 	broken   atomic.Int64    // pages that the origin failed, as it was told to
 	ignored  atomic.Int64    // that failed while their node was down
@@ -29,9 +27,9 @@ type cohortTraffic struct {
 	told     []string // the first failures
 }
 
-func startTraffic(t testing.TB, c *cohortFleet) *cohortTraffic {
+func startTraffic(t testing.TB, c *cohortFleet, pace time.Duration) *cohortTraffic {
 	t.Helper()
-	tr := &cohortTraffic{c: c}
+	tr := &cohortTraffic{c: c, pace: pace}
 	ctx, stop := context.WithCancel(context.Background())
 	var clients sync.WaitGroup
 	t.Cleanup(func() { stop(); clients.Wait() })
@@ -68,7 +66,7 @@ func (tr *cohortTraffic) page(web *http.Client, n *cohortNode) error {
 }
 
 func (tr *cohortTraffic) ask(ctx context.Context, n *cohortNode, kind int, ask func() error) {
-	tick := time.NewTicker(trafficPace)
+	tick := time.NewTicker(tr.pace)
 	defer tick.Stop()
 	for {
 		select {

@@ -180,11 +180,15 @@ func newFleet(t testing.TB, database string, n int) *fleet {
 
 func (f *fleet) startControl() {
 	f.t.Helper()
-	f.control = startProcess(f.t, "control plane", []string{
+	f.control = startProcess(f.t, "control plane", f.controlEnv(), "serve")
+	f.await("control plane ready", func() error { return httpOK("http://" + f.apiAddr + "/readyz") })
+}
+
+func (f *fleet) controlEnv() []string {
+	return []string{
 		"GUARDYN_DATABASE_URL=" + f.database, "GUARDYN_CONFIG_SIGNING_KEY=" + f.key.SecretHex(),
 		"GUARDYN_LISTEN=" + f.apiAddr, "GUARDYN_ALLOWED_ORIGINS=127.0.0.0/8", "GUARDYN_CONFIG_PUBLIC_KEYS=" + f.publicKeys(),
-	}, "serve")
-	f.await("control plane ready", func() error { return httpOK("http://" + f.apiAddr + "/readyz") })
+	}
 }
 
 func (n *edgeNode) start() {

@@ -11,7 +11,8 @@ import (
 	"syscall"
 )
 
-// env arms one point: POINT=kill ends the process there as a power cut would, POINT=error fails the step.
+// env arms one point: POINT=kill ends the process there as a power cut would, POINT=error fails the step, POINT=stop suspends the
+// process, as SIGSTOP does, until it is sent SIGCONT.
 const env = "GUARDYN_TEST_FAILPOINT"
 
 // errHit is the error of a step that was told to fail.
@@ -31,8 +32,11 @@ func Hit(p Point) error {
 	case "kill":
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 		select {}
+	case "stop":
+		_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+		return nil
 	case "error":
 		return fmt.Errorf("%w %s", errHit, p)
 	}
-	panic(fmt.Sprintf("%s: %q is neither kill nor error", env, action))
+	panic(fmt.Sprintf("%s: %q is none of kill, stop and error", env, action))
 }
