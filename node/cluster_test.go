@@ -631,3 +631,10 @@ func (p *prober) trials() []string {
 	defer p.mu.Unlock()
 	return slices.Clone(p.begun)
 }
+
+// now is what is live.
+func (c *cluster) now() activation {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.live
+}

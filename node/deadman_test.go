@@ -179,7 +179,7 @@ func TestPollAndMemberRace(t *testing.T) {
 func TestSameContentAgain(t *testing.T) {
 	inCluster(t, 2, sealed, func(c *cluster, nodes []*member) {
 		for _, window := range []time.Duration{0, testWindow} {
-			version := c.live.version + 1
+			version := c.now().version + 1
 			again := sealAs(c.s, 1, version)
 			ro := c.proposeSealed(again, window)
 			c.until("all serve it", func() bool {

@@ -156,6 +156,8 @@ func killedMember(dir, url string, at int, last uint64) int {
 			return 2
 		}
 		if s := a.Status(); s.Generation == last && s.Trial == "" && s.Rollout.Applied && !s.Rollout.ConfirmPending && s.Rollout.State != barrier.Committed {
+			mu.Lock()
+			defer mu.Unlock()
 			fmt.Println(event)
 			return 0
 		}
@@ -250,7 +252,8 @@ func killed(t *testing.T, installed string, at int, revert bool) (end barrier.St
 	end = c.state()
 	eventually(t, fmt.Sprintf("event %d: the node serves what is live after %s", at, end), func() bool {
 		s := m.agent.Status()
-		return s.Version == c.live.version && s.Generation == c.live.generation && s.Trial == "" && s.Rollout.Applied
+		live := c.now()
+		return s.Version == live.version && s.Generation == live.generation && s.Trial == "" && s.Rollout.Applied
 	})
 	if now := m.saved().Marks[c.s.key.ID()].Generation; now < mark {
 		t.Errorf("event %d: the mark fell from %d to %d", at, mark, now)
@@ -292,7 +295,7 @@ func kindOf(t *testing.T, slot []byte) seal.ActivationKind {
 // before the vote, reverted on trial, and confirmed once it was.
 func TestKilledInARollout(t *testing.T) {
 	installed := t.TempDir()
-	run(t, installed, testSigner(1).trust(), &host{}, &source{interval: time.Millisecond, answers: []answer{offers(testSigner(1), newCluster(t, sealery{}).live.Artefact)}})
+	run(t, installed, testSigner(1).trust(), &host{}, &source{interval: time.Millisecond, answers: []answer{offers(testSigner(1), newCluster(t, sealery{}).now().Artefact)}})
 	for _, row := range []struct {
 		name   string
 		revert bool

@@ -181,7 +181,7 @@ func TestWindowReverted(t *testing.T) {
 		nodes[1].prober.set(false, "www.example.test answers 502")
 		ro := c.propose(2, testWindow)
 		c.onTrial(ro, nodes...)
-		c.ends(barrier.Reverted, "not converged: node-1")
+		c.ends(barrier.Reverted, "node-1")
 		c.serves(1, nodes...)
 		for _, m := range nodes {
 			c.until("the next generation is installed", func() bool { return m.agent.Status().Generation == 3 })
@@ -366,7 +366,7 @@ func TestProvisionalReplayed(t *testing.T) {
 		nodes[1].prober.set(false, "502")
 		ro := c.propose(2, testWindow)
 		c.onTrial(ro, nodes...)
-		c.ends(barrier.Reverted, "not converged: node-1")
+		c.ends(barrier.Reverted, "node-1")
 		c.serves(1, nodes...)
 		c.mu.Lock()
 		replayed := c.provisional[ro.ID]
@@ -428,7 +428,7 @@ func TestReplayDuringATrial(t *testing.T) {
 		m.prober.set(false, "not yet")
 		ro := c.propose(2, testWindow)
 		c.onTrial(ro, m)
-		old := c.live.Artefact
+		old := c.now().Artefact
 		var refused atomic.Bool
 		m.answers(func(p nodeproto.Poll) (nodeproto.Answer, error, bool) {
 			if p.Rejected == nodeproto.Fingerprint(old) {
