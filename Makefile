@@ -57,8 +57,8 @@ vuln:
 bench: ## measure build, verify, swap, poll, DNS and proxy, and print a table
 	@hack/bench.sh
 
-soak: ## publish under load, and with processes killed, for SOAK=10m each
-	GUARDYN_TEST_SOAK=$(SOAK) go test -count=1 -timeout 0 -run 'AppliesUnderLoad|ProcessesDie' -v ./internal/e2e
+soak: ## publish under load, to a cohort that is disturbed, and with processes killed, for SOAK=10m each
+	GUARDYN_TEST_SOAK=$(SOAK) go test -count=1 -timeout 0 -run 'AppliesUnderLoad|ProcessesDie|Coordinated$$|CoordinatorsDie' -v ./internal/e2e
 
 sim: ## run SIM=1000000 schedules of the rollout barrier's simulator
 	go test -count=1 -timeout 0 -run TestSchedules -v ./barrier/sim -sim.count=$(SIM)

@@ -27,7 +27,7 @@ for tool in 'dnsperf DNS' 'wrk Proxy' 'wrk Poll204'; do
 		echo "not measured, ${tool% *} is not installed: ${tool#* }" >&2
 	fi
 done
-processes+="${processes:+|}Fleet"
+processes+="${processes:+|}Fleet|Coordinated"
 measure ./internal/e2e "$processes" 1x
 
 awk '

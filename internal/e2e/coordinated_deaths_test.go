@@ -28,6 +28,7 @@ var failing = sync.OnceValues(func() (string, error) {
 // the transaction of one. The other control plane goes on once the lease is over, nothing is decided twice, and one that wakes decides
 // nothing.
 func TestCoordinatorsDie(t *testing.T) {
+	t.Parallel()
 	if _, err := failing(); err != nil {
 		t.Fatal(err)
 	}
@@ -44,8 +45,11 @@ func TestCoordinatorsDie(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			// They wait for leases nearly all of the time.
 			t.Parallel()
-			c := newCohortFleet(t, 100*time.Millisecond, nil)
-			c.scenario(t, "rollout", func() func([]sample) { return tt.run(c, tt.signal) })
+			c := newCohortFleet(t)
+			c.watch(100 * time.Millisecond)
+			soak(t, func() {
+				c.scenario(t, "rollout", func() func([]sample) { return tt.run(c, tt.signal) })
+			})
 		})
 	}
 }

@@ -31,15 +31,15 @@ import (
 // through gates, and so do the control planes to the database.
 type cohortFleet struct {
 	*marked            // its fleet is the operator's: through front
-	t       *testing.T // of the scenario under way, as its fleet's
-	root    *testing.T // that processes end with
+	t       testing.TB // of the scenario under way, as its fleet's
+	root    testing.TB // that processes end with
 	front   *gate      // to the control planes
 	data    *gate      // from these to the database
 	planes  []*plainControl
 	members []*cohortNode
 	db      *pgxpool.Pool   // past the gate
 	breaks  atomic.Value    // string: the mark of requests that the origin fails, but for its front page
-	second  seal.SigningKey // that everybody trusts too who is not told otherwise
+	spare   seal.SigningKey // that everybody trusts too, and nothing is signed with
 	mark    int             // written last
 	live    int             // published last
 	sampler *sampler
@@ -60,9 +60,8 @@ type cohortNode struct {
 	downs atomic.Int64
 }
 
-// newCohortFleet starts two control planes and five nodes, published once, every node in the cohort. env adds to what a node is told. Each
-// client asks its node every pace.
-func newCohortFleet(t *testing.T, pace time.Duration, env func(c *cohortFleet, node int) []string) *cohortFleet {
+// newCohortFleet starts two control planes and five nodes, published once, every node in the cohort.
+func newCohortFleet(t testing.TB) *cohortFleet {
 	t.Helper()
 	base := testpg.URL(t)
 	c := &cohortFleet{root: t, t: t}
@@ -78,10 +77,10 @@ func newCohortFleet(t *testing.T, pace time.Duration, env func(c *cohortFleet, n
 	t.Cleanup(c.db.Close)
 
 	first := newFleet(t, throughGate(t, base, c.data), 0)
-	if c.second, err = seal.GenerateSigningKey(); err != nil {
+	if c.spare, err = seal.GenerateSigningKey(); err != nil {
 		t.Fatal(err)
 	}
-	first.trusted = first.key.Public().String() + "," + c.second.Public().String()
+	first.trusted = first.key.Public().String() + "," + c.spare.Public().String()
 	first.origin = c.startOrigin(t, "127.0.0.1:0")
 	other := *first
 	other.apiAddr = freeAddr(t)
@@ -93,18 +92,12 @@ func newCohortFleet(t *testing.T, pace time.Duration, env func(c *cohortFleet, n
 	c.marked = newMarked(&operator)
 	for i := range 5 {
 		c.addNode(fmt.Sprintf("edge-%d", i+1))
-		var more []string
-		if env != nil {
-			more = env(c, i)
-		}
-		c.members[i].start(c, more...)
+		c.members[i].start(c)
 	}
 	if _, err := c.publish(t.Context(), c.mark); err != nil {
 		t.Fatal(err)
 	}
 	c.settled()
-	c.traffic = startTraffic(t, c, pace)
-	c.sampler = startSampler(t, c)
 	return c
 }
 
@@ -212,6 +205,15 @@ func (n *cohortNode) start(c *cohortFleet, more ...string) {
 		"GUARDYN_RATE_LIMIT_EXEMPT=127.0.0.0/8",
 	}, more...), "edge")
 	c.f.await(n.name+" alive", func() error { return httpOK("http://" + n.admin + "/healthz") })
+}
+
+// restart kills the node and starts it again.
+func (n *cohortNode) restart(c *cohortFleet, more ...string) {
+	c.t.Helper()
+	n.down()
+	n.kill()
+	n.start(c, more...)
+	n.up()
 }
 
 // down tells traffic and sampler that the node answers nobody from now on, up that it does again. What was asked in between

@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -8,6 +9,31 @@ import (
 
 	"github.com/guardyn-edge/guardyn/api"
 )
+
+// watch starts clients, each of which asks its node every pace, and the sampler.
+func (c *cohortFleet) watch(pace time.Duration) {
+	c.t.Helper()
+	c.traffic = startTraffic(c.root, c, pace)
+	c.sampler = startSampler(c.root, c)
+}
+
+// soak runs once, or over and over for the duration that GUARDYN_TEST_SOAK names, until something fails.
+func soak(t *testing.T, run func()) {
+	t.Helper()
+	length := time.Duration(0)
+	if soak := os.Getenv("GUARDYN_TEST_SOAK"); soak != "" {
+		var err error
+		if length, err = time.ParseDuration(soak); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for end := time.Now().Add(length); ; {
+		run()
+		if t.Failed() || !time.Now().Before(end) {
+			return
+		}
+	}
+}
 
 // scenario runs one with the fleet settled before and after it, and clients and a sampler all along.
 func (c *cohortFleet) scenario(t *testing.T, name string, run func() (check func([]sample))) {
@@ -28,14 +54,16 @@ func (c *cohortFleet) scenario(t *testing.T, name string, run func() (check func
 	})
 }
 
-// TestCoordinated puts changes to a cohort of five nodes, with two control planes on one Postgres, while clients ask every node.
+// TestCoordinated puts changes to a cohort of five nodes, with two control planes on one Postgres, while clients ask every node. It does so
+// once, or for the duration that GUARDYN_TEST_SOAK names.
 func TestCoordinated(t *testing.T) {
-	c := newCohortFleet(t, 20*time.Millisecond, func(c *cohortFleet, node int) []string {
-		if node == 4 {
-			return []string{nearOrigins, "GUARDYN_CONFIG_PUBLIC_KEYS=" + c.f.key.Public().String()} // see neverConverges, refused
-		}
-		return nil
-	})
+	t.Parallel()
+	c := newCohortFleet(t)
+	c.watch(20 * time.Millisecond)
+	soak(t, func() { c.scenarios(t) })
+}
+
+func (c *cohortFleet) scenarios(t *testing.T) {
 	c.scenario(t, "without a window", c.withoutWindow)
 	c.scenario(t, "confirmed", c.confirmed)
 	c.scenario(t, "one never converges", c.neverConverges)

@@ -68,29 +68,30 @@ func (c *cohortFleet) diesBeforeItsVote() func([]sample) {
 // refused: the control planes sign with a new key that the last node was not told of. It refuses what it cannot verify, so nobody takes it
 // over; once it trusts the key the same change goes through.
 func (c *cohortFleet) refused() func([]sample) {
+	old, key := c.planes[0].key, c.spare
+	c.spare = old
+	n := c.members[4]
+	n.restart(c, "GUARDYN_CONFIG_PUBLIC_KEYS="+old.Public().String())
 	for _, p := range c.planes {
 		c.signal(p.control, syscall.SIGTERM)
 		<-p.control.ended
-		p.key = c.second
+		p.key = key
 		p.startControl()
 	}
+	c.settled()
 	c.next()
 	r := c.propose("--deadline", "40s")
 	ended := c.ends(r.ID, exitAborted)
-	if !strings.Contains(ended.Reason, "not trusted") && !strings.Contains(ended.Reason, string(c.second.ID())) || ended.DecidedAt.After(ended.Deadline) {
+	if !strings.Contains(ended.Reason, "not trusted") && !strings.Contains(ended.Reason, string(key.ID())) || ended.DecidedAt.After(ended.Deadline) {
 		c.t.Errorf("aborted at %s, deadline %s: %s", ended.DecidedAt, ended.Deadline, ended.Reason)
 	}
 	for _, m := range ended.Members {
-		if (m.Name == "edge-5") != (m.Vote == "nack") {
+		if (m.Name == n.name) != (m.Vote == "nack") {
 			c.t.Errorf("%s voted %q: %s", m.Name, m.Vote, m.Reason)
 		}
 	}
 	c.f.answers(strconv.Itoa(c.live))
-	n := c.members[4]
-	n.down()
-	n.kill()
-	n.start(c)
-	n.up()
+	n.restart(c)
 	c.settled()
 	again := c.propose()
 	c.ends(again.ID, exitGood)

@@ -3,31 +3,35 @@ package e2e_test
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 )
 
-// nearOrigins is what the last node may connect to: not the origin of the pool that neverConverges adds, as if no way led there.
-const nearOrigins = "GUARDYN_ALLOWED_ORIGINS=127.0.0.1/32"
-
 // neverConverges: a change adds a pool that the last node alone cannot reach. All take it over, all go back, and no client notices.
 func (c *cohortFleet) neverConverges() func([]sample) {
 	before := c.live
+	// It may not connect to the pool's origin, as if no way led there.
+	n := c.members[4]
+	n.restart(c, "GUARDYN_ALLOWED_ORIGINS=127.0.0.1/32")
+	c.settled()
 	c.next()
 	far := c.startOrigin(c.t, "127.0.0.2:0")
 	c.f.gdn("pool", "set", "one.test", "far", c.f.file("far.yaml", "origins:\n  - {name: far, address: \""+far+"\"}\n"))
 	r := c.propose("--confirm-window", "4s", "--soak", "1s")
 	ended := c.ends(r.ID, exitReverted)
-	if !strings.Contains(ended.Reason, "edge-5") && !strings.Contains(ended.Reason, c.members[4].id) {
+	if !strings.Contains(ended.Reason, n.name) && !strings.Contains(ended.Reason, n.id) {
 		c.t.Errorf("the reason does not name the node: %s", ended.Reason)
 	}
 	for _, m := range ended.Members {
-		if (m.Name == "edge-5") != m.ConvergedSince.IsZero() {
+		if (m.Name == n.name) != m.ConvergedSince.IsZero() {
 			c.t.Errorf("%s: converged since %s, %s", m.Name, m.ConvergedSince, m.Detail)
 		}
 	}
 	c.f.gdn("pool", "rm", "one.test", "far")
+	c.settled()
+	n.restart(c)
 	c.settled()
 	c.f.answers(strconv.Itoa(before))
 	return c.allTried(r.Generation)
@@ -52,11 +56,8 @@ func (c *cohortFleet) restarted() func([]sample) {
 	r := c.propose("--confirm-window", "1m", "--soak", "30s")
 	c.serve(r.Generation, c.members...)
 	n := c.members[2]
-	n.down()
-	n.kill()
 	began := time.Now()
-	n.start(c)
-	n.up()
+	n.restart(c)
 	ended := c.ends(r.ID, exitReverted)
 	if took := time.Since(began); took > 20*time.Second {
 		c.t.Errorf("it was reverted %s after the restart", took)
@@ -83,6 +84,7 @@ func (c *cohortFleet) restarted() func([]sample) {
 func (c *cohortFleet) gone() func([]sample) {
 	before := c.live
 	c.next()
+	flaps := c.flaps()
 	r := c.propose("--confirm-window", "8s", "--soak", "4s")
 	c.serve(r.Generation, c.members...)
 	// One control plane dies; the other lives, and gets no answer from the database.
@@ -108,10 +110,8 @@ func (c *cohortFleet) gone() func([]sample) {
 	c.ends(r.ID, exitReverted)
 	c.settled()
 	c.f.answers(strconv.Itoa(before))
-	for _, n := range c.members {
-		if flaps := n.metric(c.t, "guardyn_rollout_flaps_total"); flaps != 0 {
-			c.t.Errorf("%s counts %v flaps", n.name, flaps)
-		}
+	if now := c.flaps(); !slices.Equal(now, flaps) {
+		c.t.Errorf("flaps: %v, %v before", now, flaps)
 	}
 	return c.allTried(r.Generation)
 }
@@ -122,6 +122,8 @@ func (c *cohortFleet) cutOff() func([]sample) {
 	before := c.live
 	c.next()
 	n := c.members[1]
+	flaps := c.flaps()
+	flaps[1]++
 	r := c.propose("--confirm-window", "8s", "--soak", "4s")
 	// Evidence lives for five seconds and is renewed at least every two: once all of it has held for one of the four that
 	// it takes, it lasts until the confirm.
@@ -155,14 +157,16 @@ func (c *cohortFleet) cutOff() func([]sample) {
 	c.live = c.mark
 	n.away.Store(false)
 	c.f.answers(strconv.Itoa(c.mark))
-	for _, m := range c.members {
-		want := 0.0
-		if m == n {
-			want = 1
-		}
-		if flaps := m.metric(c.t, "guardyn_rollout_flaps_total"); flaps != want {
-			c.t.Errorf("%s counts %v flaps, want %v", m.name, flaps, want)
-		}
+	if now := c.flaps(); !slices.Equal(now, flaps) {
+		c.t.Errorf("flaps: %v, want %v", now, flaps)
 	}
 	return nil
+}
+
+// flaps is what every node counts.
+func (c *cohortFleet) flaps() (all []float64) {
+	for _, n := range c.members {
+		all = append(all, n.metric(c.t, "guardyn_rollout_flaps_total"))
+	}
+	return all
 }
