@@ -127,7 +127,8 @@ func (p Proposal) WithDefaults() Proposal {
 		p.Grace = DefaultGrace
 	}
 	if p.EvidenceTTL == 0 {
-		p.EvidenceTTL = DefaultEvidenceTTL
+		// Evidence that outlived the soak would prove it by having been given once.
+		p.EvidenceTTL = max(min(DefaultEvidenceTTL, (p.Soak/2).Truncate(time.Millisecond)), MinEvidenceTTL)
 	}
 	return p
 }

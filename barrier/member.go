@@ -94,11 +94,15 @@ type Timing struct {
 	MaxBackoff   time.Duration // between attempts
 	CallTimeout  time.Duration // of one call to the store; less than a rollout's grace
 	FetchTimeout time.Duration // of fetching an artefact
+	BuildTimeout time.Duration // of Classify, Prepare and Keep; less when the votes' deadline comes first
+	SwapTimeout  time.Duration // of Swap
+	DiskTimeout  time.Duration // of Save: what hangs longer keeps no trial running
 }
 
 // DefaultTiming is what zero fields of a Timing stand for.
 var DefaultTiming = Timing{
 	Poll: time.Second, MaxAttempts: 5, MaxBackoff: time.Minute, CallTimeout: 2 * time.Second, FetchTimeout: time.Minute,
+	BuildTimeout: 5 * time.Minute, SwapTimeout: 30 * time.Second, DiskTimeout: 5 * time.Second,
 }
 
 // Situation is everything that a member's next step depends on.

@@ -29,7 +29,12 @@ func (s Situation) Observe(v View, at time.Duration) Situation {
 	case t == nil:
 		s.Local.Revert, s.Local.RevertFails = 0, 0
 	case v.Rollout != nil && v.Rollout.Ref == t.Ref && v.Rollout.OnTrial():
-		s.Local.Revert = max(at+v.Rollout.RevertDue().Sub(v.Now), 1)
+		due := max(at+v.Rollout.RevertDue().Sub(v.Now), 1)
+		if s.Local.Revert > 0 {
+			// Each answer tells a moment that is not too early; the store's clock may have stepped back since.
+			due = min(due, s.Local.Revert)
+		}
+		s.Local.Revert = due
 	case v.Committed == t.Pointer, v.Previous != nil && v.Previous.Ref == t.Ref && v.Previous.State == Confirmed:
 		// Nothing is left to guess, even if the disk does not take it yet and the store goes out of reach.
 		s.Local.Revert = 0

@@ -19,7 +19,9 @@ type Proposal struct {
 	Window         time.Duration `json:"window_ms"`       // confirm window; 0: none; else at least twice Soak
 	Soak           time.Duration `json:"soak_ms"`         // with a window only
 	Grace          time.Duration `json:"grace_ms"`        // with a window only: clock skew bound and one poll
-	EvidenceTTL    time.Duration `json:"evidence_ttl_ms"` // with a window only: at least two polls of a member
+	// EvidenceTTL, with a window only, is for how long evidence counts that is not renewed; 0: DefaultEvidenceTTL, or half of
+	// Soak if that is less. Evidence that is to live as long as Soak proves nothing but that it was given.
+	EvidenceTTL time.Duration `json:"evidence_ttl_ms"`
 }
 
 // Reader reads the row. What it returns is linearizable: no older than any write that ended before the call.

@@ -16,7 +16,7 @@ type CoordinatorOptions struct {
 	Leases Leases
 
 	Holder      string        // this process, for people; something random is added
-	Lease       time.Duration // how long a lease lasts; 0: 10 s. Looks come at least every third of it
+	Lease       time.Duration // how long a lease lasts, MinLease to MaxLease; 0: 10 s. Looks come at least every third of it
 	Poll        time.Duration // between looks, when no hint comes; 0: 1 s
 	CallTimeout time.Duration // of one call; 0: 2 s
 	Logger      *slog.Logger  // nil: slog.Default
@@ -36,7 +36,7 @@ type Coordinator struct {
 // NewCoordinator returns a Coordinator; nothing happens before Look or Run.
 func NewCoordinator(o CoordinatorOptions) *Coordinator {
 	o.Holder = cmp.Or(o.Holder, "coordinator") + "-" + rand.Text()
-	o.Lease = cmp.Or(o.Lease, 10*time.Second)
+	o.Lease = min(max(cmp.Or(o.Lease, 10*time.Second), MinLease), MaxLease)
 	o.Poll = min(cmp.Or(o.Poll, time.Second), o.Lease/3)
 	o.CallTimeout = cmp.Or(o.CallTimeout, 2*time.Second)
 	if o.Clock == nil {

@@ -14,6 +14,9 @@ import (
 // maxActs bounds the acts of one round; the longest way, from an empty process to a running trial, takes nine.
 const maxActs = 16
 
+// maxPace is the longest that a member does not look, however many hints come.
+const maxPace = 20 * time.Millisecond
+
 // MemberOptions are what a Member runs on.
 type MemberOptions struct {
 	ID        MemberID
@@ -38,10 +41,13 @@ type Fetcher interface {
 // Member takes part in rollouts for one member of a cohort. Poll and Run are for one goroutine; Status is for any.
 type Member struct {
 	o        MemberOptions
+	host     guard
 	sit      Situation
 	prepared Prepared // what sit.Local.Built stands for
 	last     View     // of the last answer
 	seen     time.Duration
+	judging  *aside // the Host's judgement under way
+	writing  *aside // the write to the Slots under way
 
 	mu     sync.Mutex
 	status Status
@@ -55,6 +61,13 @@ func NewMember(ctx context.Context, o MemberOptions) (*Member, error) {
 	if err := CheckMember(o.ID, o.Boot); err != nil {
 		return nil, err
 	}
+	for what, missing := range map[string]bool{
+		"Store": o.Store == nil, "Artefacts": o.Artefacts == nil, "Host": o.Host == nil, "Slots": o.Slots == nil,
+	} {
+		if missing {
+			return nil, fmt.Errorf("%w: a member without %s", ErrInvalid, what)
+		}
+	}
 	if o.Clock == nil {
 		start := time.Now()
 		o.Clock = func() time.Duration { return time.Since(start) }
@@ -65,7 +78,7 @@ func NewMember(ctx context.Context, o MemberOptions) (*Member, error) {
 	if err != nil {
 		return nil, fmt.Errorf("load the member's memory: %w", err)
 	}
-	m := &Member{o: o, sit: Situation{
+	m := &Member{o: o, host: guard{o.Host, o.Logger}, sit: Situation{
 		Self: o.ID, Boot: o.Boot, Timing: o.Timing, Memory: memory.Restarted(), Local: Local{Running: o.Running},
 	}}
 	m.publish("")
@@ -79,9 +92,15 @@ func (m *Member) Run(ctx context.Context) error {
 	defer cancel()
 	hints := m.o.Store.Watch(ctx, TopicHead)
 	for {
+		began := m.o.Clock()
 		until, err := m.Poll(ctx)
 		if err != nil {
 			return err
+		}
+		// However many hints come, looking takes about half of the time at most.
+		if !pause(ctx, min(m.o.Clock()-began, maxPace)) {
+			m.discard()
+			return nil
 		}
 		timer := time.NewTimer(until - m.o.Clock())
 		select {
@@ -114,6 +133,7 @@ func (m *Member) Poll(ctx context.Context) (time.Duration, error) {
 			m.publish(a.Reason)
 			return 0, fmt.Errorf("%w: %s", ErrSuperseded, m.o.ID)
 		}
+		m.publish("to " + string(a.Act))
 		r := m.do(ctx, a)
 		m.sit.Clock = m.o.Clock()
 		m.sit = m.sit.After(a, r)
@@ -154,11 +174,7 @@ func (m *Member) look(ctx context.Context) {
 	if !m.sit.running() {
 		return
 	}
-	h, err := m.o.Host.Converged(ctx)
-	if err != nil {
-		h = Health{Detail: err.Error()}
-	}
-	m.sit.Local.Health = h
+	m.sit.Local.Health = m.judge(ctx)
 	m.sit.Clock = m.o.Clock()
 }
 
@@ -171,11 +187,13 @@ func (m *Member) do(ctx context.Context, a Action) (r Result) {
 		m.discard()
 		return r
 	case ActRemember:
-		r.Err = m.o.Slots.Save(ctx, a.Memory)
+		r.Err = m.disk(ctx, m.o.Timing.DiskTimeout, func(ctx context.Context) error { return m.o.Slots.Save(ctx, a.Memory) })
 		return r
 	case ActSwap:
-		r.Err = m.prepared.Swap(ctx)
-		m.prepared = nil
+		call, cancel := context.WithTimeout(ctx, m.o.Timing.SwapTimeout)
+		defer cancel()
+		r.Err = m.prepared.Swap(call)
+		m.prepared, m.judging = nil, nil // a judgement of what ran before is none of this
 		return r
 	}
 	call, cancel := context.WithTimeout(ctx, m.o.Timing.CallTimeout)
@@ -204,19 +222,28 @@ func (m *Member) do(ctx context.Context, a Action) (r Result) {
 // the decision comes or is taken back.
 func (m *Member) build(ctx context.Context, a Action) (r Result) {
 	m.discard()
-	artefact, err := m.fetch(ctx, a.Pointer.Digest)
-	if err != nil {
-		return Result{Err: err, Unavailable: true}
+	whole := ctx
+	if a.Candidate {
+		voting, stop := m.whileVoting(ctx, a.Ref)
+		defer stop()
+		ctx = voting
+	} else {
+		limited, cancel := context.WithTimeout(ctx, m.o.Timing.BuildTimeout)
+		defer cancel()
+		ctx = limited
 	}
-	d, err := m.o.Host.Digest(artefact)
+	defer func() {
+		if r.Err != nil && ctx.Err() != nil && whole.Err() == nil {
+			r.Unavailable = true // it took too long, or was for nothing: the row tells
+		}
+	}()
+	artefact, own, err := m.fetch(ctx, a.Pointer.Digest)
 	if err != nil {
-		return Result{Err: fmt.Errorf("digest: %w", err)}
-	}
-	if d != a.Pointer.Digest {
-		return Result{Err: fmt.Errorf("the bytes have the digest %s, not %s", d, a.Pointer.Digest)}
+		_, wrong := errors.AsType[wrongBytes](err)
+		return Result{Err: err, Unavailable: !wrong}
 	}
 	if a.Candidate {
-		c, err := m.o.Host.Classify(ctx, m.sit.Local.Running, artefact)
+		c, err := m.host.Classify(ctx, m.sit.Local.Running, artefact)
 		if err != nil {
 			return Result{Err: fmt.Errorf("classify: %w", err)}
 		}
@@ -224,7 +251,7 @@ func (m *Member) build(ctx context.Context, a Action) (r Result) {
 			return Result{Err: fmt.Errorf("%s: %s", c.Name, c.Reason)}
 		}
 	}
-	p, err := m.o.Host.Prepare(ctx, a.Pointer, artefact)
+	p, err := m.host.Prepare(ctx, a.Pointer, artefact)
 	if err != nil {
 		return Result{Err: err}
 	}
@@ -232,7 +259,11 @@ func (m *Member) build(ctx context.Context, a Action) (r Result) {
 		p.Discard()
 		return Result{Err: errors.New(problem)}
 	}
-	if err := m.o.Slots.Keep(ctx, a.Pointer.Digest, artefact); err != nil {
+	keep := func(ctx context.Context) error { return m.o.Slots.Keep(ctx, a.Pointer.Digest, artefact) }
+	if own && !a.Candidate {
+		keep = nil // on the way back nothing waits for a disk
+	}
+	if err := m.disk(ctx, m.o.Timing.BuildTimeout, keep); err != nil {
 		p.Discard()
 		return Result{Err: fmt.Errorf("keep the bytes: %w", err)}
 	}
@@ -240,22 +271,40 @@ func (m *Member) build(ctx context.Context, a Action) (r Result) {
 	return Result{BuildDigest: p.BuildDigest()}
 }
 
-// fetch takes the bytes from the member's own disk or, if they are not there, from the store.
-func (m *Member) fetch(ctx context.Context, d Digest) ([]byte, error) {
-	own, err := m.o.Slots.Bytes(ctx, d)
+// wrongBytes is of bytes that are not those of their digest: fetching them again will not change that.
+type wrongBytes struct{ error }
+
+// fetch takes the bytes from the member's own disk or, if they are not there or have rotted, from the store.
+func (m *Member) fetch(ctx context.Context, d Digest) (artefact []byte, own bool, err error) {
+	artefact, err = m.o.Slots.Bytes(ctx, d)
 	if err == nil {
-		return own, nil
+		err = m.check(d, artefact)
+	}
+	if err == nil {
+		return artefact, true, nil
 	}
 	if !errors.Is(err, ErrNoArtefact) {
-		m.o.Logger.WarnContext(ctx, "cannot read kept bytes", "digest", d, "error", err)
+		m.o.Logger.WarnContext(ctx, "cannot use kept bytes", "digest", d, "error", err)
 	}
 	call, cancel := context.WithTimeout(ctx, m.o.Timing.FetchTimeout)
 	defer cancel()
-	artefact, err := m.o.Artefacts.Get(call, d)
+	artefact, err = m.o.Artefacts.Get(call, d)
 	if err != nil {
-		return nil, fmt.Errorf("fetch %s: %w", d, err)
+		return nil, false, fmt.Errorf("fetch %s: %w", d, err)
 	}
-	return artefact, nil
+	return artefact, false, m.check(d, artefact)
+}
+
+// check says whether artefact has the digest d.
+func (m *Member) check(d Digest, artefact []byte) error {
+	got, err := m.host.Digest(artefact)
+	if err != nil {
+		return wrongBytes{fmt.Errorf("digest: %w", err)}
+	}
+	if got != d {
+		return wrongBytes{fmt.Errorf("the bytes have the digest %s, not %s", got, d)}
+	}
+	return nil
 }
 
 func (m *Member) discard() {

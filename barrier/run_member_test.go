@@ -334,6 +334,10 @@ func TestNewMemberRefuses(t *testing.T) {
 	g := newGroup(t, 1)
 	m := g.machines[0]
 	for name, o := range map[string]barrier.MemberOptions{
+		"no store":      {ID: "m0", Artefacts: g.direct(), Host: m, Slots: m},
+		"no artefacts":  {ID: "m0", Store: g.direct(), Host: m, Slots: m},
+		"no host":       {ID: "m0", Store: g.direct(), Artefacts: g.direct(), Slots: m},
+		"no slots":      {ID: "m0", Store: g.direct(), Artefacts: g.direct(), Host: m},
 		"no id":         {Store: g.direct(), Artefacts: g.direct(), Host: m, Slots: m},
 		"a bad process": {ID: "m0", Boot: "a b", Store: g.direct(), Artefacts: g.direct(), Host: m, Slots: m},
 	} {
@@ -342,7 +346,7 @@ func TestNewMemberRefuses(t *testing.T) {
 		}
 	}
 	m.step = func(string) error { return errDown }
-	if _, err := barrier.NewMember(t.Context(), barrier.MemberOptions{ID: "m0", Slots: m}); !errors.Is(err, errDown) {
+	if _, err := barrier.NewMember(t.Context(), barrier.MemberOptions{ID: "m0", Store: g.direct(), Artefacts: g.direct(), Host: m, Slots: m}); !errors.Is(err, errDown) {
 		t.Errorf("a disk that cannot be read: %v", err)
 	}
 }

@@ -92,5 +92,14 @@ func (t Timing) withDefaults() Timing {
 	if t.FetchTimeout > 0 {
 		d.FetchTimeout = t.FetchTimeout
 	}
+	if t.BuildTimeout > 0 {
+		d.BuildTimeout = t.BuildTimeout
+	}
+	if t.SwapTimeout > 0 {
+		d.SwapTimeout = t.SwapTimeout
+	}
+	if t.DiskTimeout > 0 {
+		d.DiskTimeout = t.DiskTimeout
+	}
 	return d
 }

@@ -26,7 +26,8 @@ func (s *Store) Acquire(ctx context.Context, holder string, ttl time.Duration) (
 	}
 	defer s.mu.Unlock()
 	now := s.now()
-	if s.lease.holder != "" && now.Before(s.lease.until) {
+	// A lease that ends later than any can was given before the clock stepped back: it is over.
+	if s.lease.holder != "" && now.Before(s.lease.until) && s.lease.until.Sub(now) <= barrier.MaxLease {
 		if s.lease.holder != holder {
 			return barrier.Lease{}, &barrier.HeldError{Holder: s.lease.holder}
 		}

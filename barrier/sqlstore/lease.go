@@ -57,7 +57,8 @@ func (s *Store) Acquire(ctx context.Context, holder string, ttl time.Duration) (
 		if err != nil {
 			return err
 		}
-		switch held := l.holder != "" && l.now.Before(l.until); {
+		// A lease that ends later than any can was given before the clock stepped back: it is over.
+		switch held := l.holder != "" && l.now.Before(l.until) && l.until.Sub(l.now) <= barrier.MaxLease; {
 		case held && l.holder != holder:
 			return &barrier.HeldError{Holder: l.holder}
 		case !held:
