@@ -31,6 +31,7 @@ func BenchmarkCoordinated(b *testing.B) {
 	c.settled()
 	ways := []string{"direct", "coordinated"}
 	served, spreads, commands := map[string][]float64{}, map[string][]float64{}, map[string][]float64{}
+	var steps [4][]float64
 	for range spreadRounds {
 		for _, way := range ways {
 			c.next()
@@ -47,6 +48,18 @@ func BenchmarkCoordinated(b *testing.B) {
 			served[way] = append(served[way], milliseconds(slices.MaxFunc(at, time.Time.Compare).Sub(began)))
 			spreads[way] = append(spreads[way], milliseconds(slices.MaxFunc(at, time.Time.Compare).Sub(slices.MinFunc(at, time.Time.Compare))))
 			commands[way] = append(commands[way], milliseconds(command))
+			if way == "coordinated" {
+				var proposed, voted, committed time.Time
+				if err := c.db.QueryRow(b.Context(), `
+					SELECT r.proposed_at, (SELECT max(voted_at) FROM barrier.ballot v WHERE v.generation = r.generation), r.committed_at
+					FROM barrier.rollout r ORDER BY r.generation DESC LIMIT 1`).Scan(&proposed, &voted, &committed); err != nil {
+					b.Fatal(err)
+				}
+				last := slices.MaxFunc(at, time.Time.Compare)
+				for i, d := range []time.Duration{proposed.Sub(began), voted.Sub(proposed), committed.Sub(voted), last.Sub(committed)} {
+					steps[i] = append(steps[i], milliseconds(d))
+				}
+			}
 		}
 	}
 	b.ReportMetric(0, "ns/op") // of no meaning here
@@ -57,6 +70,9 @@ func BenchmarkCoordinated(b *testing.B) {
 		b.ReportMetric(median(spreads[way]), way+"-ms-first-to-last")
 		b.ReportMetric(slices.Max(spreads[way]), way+"-ms-first-to-last-worst")
 		b.ReportMetric(median(commands[way]), way+"-ms-command")
+	}
+	for i, what := range []string{"begun-to-proposed", "proposed-to-voted", "voted-to-committed", "committed-to-all-five"} {
+		b.ReportMetric(median(steps[i]), "ms-"+what)
 	}
 	b.ReportMetric(ratio(served), "×direct-to-all-five")
 	b.ReportMetric(ratio(spreads), "×direct-first-to-last")
