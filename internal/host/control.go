@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"strings"
@@ -18,16 +19,20 @@ import (
 	"github.com/guardyn-edge/guardyn/api"
 	"github.com/guardyn-edge/guardyn/barrier/sqlstore"
 	"github.com/guardyn-edge/guardyn/control"
+	"github.com/guardyn-edge/guardyn/internal/telemetry"
 	"github.com/guardyn-edge/guardyn/store"
 )
 
 // Control is a running control plane: a store, the cohort in its database, the service on both, a coordinator of rollouts, and the API
-// that listens. It owns four goroutines (the service's work, the coordinator's, the listener's, the one that waits for these) and
-// ends them in Close.
+// that listens. It owns four goroutines (the service's work, the coordinator's, the listener's, the one that waits for these), one more
+// when it sends traces, and ends them in Close.
 type Control struct {
 	cfg      ControlConfig
 	db       *store.DB
 	cohort   *sqlstore.Store
+	rollouts telemetry.Rollouts
+	tracer   *telemetry.Tracer // nil: nobody takes traces
+	trace    *rolloutTrace
 	svc      *control.Service
 	listener net.Listener
 	handler  *api.Handler
@@ -50,22 +55,24 @@ func StartControl(ctx context.Context, cfg ControlConfig) (*Control, error) {
 	if err != nil {
 		return nil, err
 	}
+	c := &Control{ended: make(chan struct{}), failed: make(chan struct{})}
+	cfg.Logger = slog.New(c.rollouts.Logs(cfg.Logger.Handler()))
+	c.cfg = cfg
 	if cfg.Migrate || strings.HasPrefix(cfg.DatabaseURL, "sqlite:") {
 		if err := Migrate(ctx, cfg.DatabaseURL); err != nil {
 			return nil, err
 		}
 	}
-	db, err := store.Open(ctx, cfg.DatabaseURL)
-	if err != nil {
+	if c.db, err = store.Open(ctx, cfg.DatabaseURL); err != nil {
 		return nil, err
 	}
-	c := &Control{cfg: cfg, db: db, ended: make(chan struct{}), failed: make(chan struct{})}
 	// The service is made on what calls it. Nothing changes the cohort before start has both.
 	decided := func(ctx context.Context, f control.DecisionFacts) (control.Decision, error) {
 		return c.svc.Decided(ctx, f)
 	}
-	if c.cohort, err = openCohort(ctx, db, decided); err != nil {
-		return nil, errors.Join(err, db.Close())
+	c.trace = &rolloutTrace{rollouts: &c.rollouts}
+	if c.cohort, err = openCohort(ctx, c.db, decided, c.trace.step); err != nil {
+		return nil, errors.Join(err, c.db.Close())
 	}
 	if err := c.start(ctx); err != nil {
 		return nil, errors.Join(err, c.release())
@@ -73,7 +80,14 @@ func StartControl(ctx context.Context, cfg ControlConfig) (*Control, error) {
 	return c, nil
 }
 
-func (c *Control) start(ctx context.Context) error {
+func (c *Control) start(ctx context.Context) (err error) {
+	c.tracer, err = telemetry.New(telemetry.Config{
+		Endpoint: c.cfg.TraceEndpoint, Service: "guardyn-control", Instance: instance(c.cfg.Listen), Logger: c.cfg.Logger,
+	})
+	if err != nil {
+		return err
+	}
+	c.trace.tracer = c.tracer
 	reg := prometheus.NewRegistry()
 	st, err := timed(c.db, reg)
 	if err != nil {
@@ -128,6 +142,9 @@ func (c *Control) start(ctx context.Context) error {
 	})
 	coordinator := c.newCoordinator()
 	running.Go(func() { coordinator.Run(draining) })
+	if c.tracer != nil {
+		running.Go(func() { c.trace.follow(work, c.cohort) })
+	}
 	running.Go(func() {
 		serve := func() error { return c.server.Serve(c.listener) }
 		if c.server.TLSConfig != nil {
@@ -198,6 +215,9 @@ func (c *Control) Close(ctx context.Context) error {
 func (c *Control) release() error {
 	if c.handler != nil {
 		c.handler.Close()
+	}
+	if err := c.tracer.Close(); err != nil {
+		c.cfg.Logger.Warn("traces of rollouts were dropped", "error", err)
 	}
 	return errors.Join(c.cohort.Close(), c.db.Close())
 }

@@ -46,6 +46,9 @@ type ControlConfig struct {
 	// Lease is how long a coordinator of rollouts that died is waited for, and how long its successor waits again before it decides,
 	// barrier.MinLease to barrier.MaxLease; DefaultLease when 0.
 	Lease time.Duration
+	// TraceEndpoint (GUARDYN_OTLP_ENDPOINT, OTEL_EXPORTER_OTLP_ENDPOINT) is the base URL of an OpenTelemetry collector that takes a
+	// trace of each rollout; empty: none does.
+	TraceEndpoint string
 	// Logger discards when nil. Now is time.Now when nil.
 	Logger *slog.Logger
 	Now    func() time.Time

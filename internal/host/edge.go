@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"sync"
@@ -16,6 +17,7 @@ import (
 	"github.com/guardyn-edge/guardyn/edge/probe"
 	"github.com/guardyn-edge/guardyn/edge/web"
 	"github.com/guardyn-edge/guardyn/internal/durable"
+	"github.com/guardyn-edge/guardyn/internal/telemetry"
 	"github.com/guardyn-edge/guardyn/node"
 	"github.com/guardyn-edge/guardyn/seal"
 )
@@ -23,11 +25,16 @@ import (
 // Edge is a running edge node: the agent, its part in rollouts with what judges them, and the servers that answer from what it
 // installs. It owns a goroutine for each and ends them in Close.
 type Edge struct {
-	cfg    EdgeConfig
-	live   edge.Live
-	state  *durable.Dir
+	cfg   EdgeConfig
+	live  edge.Live
+	state *durable.Dir
+
+	rollouts telemetry.Rollouts
+	tracer   *telemetry.Tracer // nil: nobody takes traces
+
 	source *api.NodeClient
-	voter  *remote.Client
+	remote *remote.Client
+	voter  *tracedVoter // over remote
 	agent  *node.Agent
 	prober *probe.Prober
 	dns    *dns.Server
@@ -50,7 +57,9 @@ func StartEdge(ctx context.Context, cfg EdgeConfig) (_ *Edge, err error) {
 	if cfg, err = cfg.withDefaults(); err != nil {
 		return nil, err
 	}
-	e := &Edge{cfg: cfg, ended: make(chan struct{}), failed: make(chan struct{})}
+	e := &Edge{ended: make(chan struct{}), failed: make(chan struct{})}
+	cfg.Logger = slog.New(e.rollouts.Logs(cfg.Logger.Handler()))
+	e.cfg = cfg
 	if e.state, err = durable.Open(cfg.StateDir); err != nil {
 		return nil, fmt.Errorf("state directory: %w", err)
 	}
@@ -148,15 +157,19 @@ func (e *Edge) Prepare(_ context.Context, c *seal.Candidate, epoch, generation u
 		return nil, err
 	}
 	e.cfg.Logger.Debug("compiled", "version", view.Version(), "zones", view.Len(), "took", e.cfg.Now().Sub(begun).Round(time.Microsecond))
-	return compiled{&e.live, view}, nil
+	return compiled{e, view, generation}, nil
 }
 
 type compiled struct {
-	live *edge.Live
-	view *edge.View
+	e          *Edge
+	view       *edge.View
+	generation uint64
 }
 
-func (c compiled) Swap() { c.live.Store(c.view) }
+func (c compiled) Swap() {
+	c.e.live.Store(c.view)
+	c.e.voter.swapped(c.generation)
+}
 
 // DNSAddr, HTTPAddr and AdminAddr are what the node listens on, host:port.
 func (e *Edge) DNSAddr() string   { return e.dns.Addr().String() }
@@ -215,8 +228,11 @@ func (e *Edge) release() error {
 			_ = e.adminListener.Close()
 		}
 	}
-	if e.voter != nil {
-		e.voter.Close()
+	if e.remote != nil {
+		e.remote.Close()
+	}
+	if err := e.tracer.Close(); err != nil {
+		e.cfg.Logger.Warn("traces of rollouts were dropped", "error", err)
 	}
 	return e.state.Close()
 }

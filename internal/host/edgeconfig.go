@@ -49,6 +49,9 @@ type EdgeConfig struct {
 	// Interval between polls, default nodeproto.DefaultInterval; Wait of a long poll, default
 	// DefaultPollWait, negative for none.
 	Interval, Wait time.Duration
+	// TraceEndpoint (GUARDYN_OTLP_ENDPOINT, OTEL_EXPORTER_OTLP_ENDPOINT) is the base URL of an OpenTelemetry collector that takes the
+	// node's part in the trace of each rollout; empty: none does.
+	TraceEndpoint string
 	// Logger discards when nil. Now is time.Now when nil.
 	Logger *slog.Logger
 	Now    func() time.Time

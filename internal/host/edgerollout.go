@@ -10,6 +10,7 @@ import (
 	"github.com/guardyn-edge/guardyn/barrier"
 	"github.com/guardyn-edge/guardyn/barrier/remote"
 	"github.com/guardyn-edge/guardyn/edge/probe"
+	"github.com/guardyn-edge/guardyn/internal/telemetry"
 	"github.com/guardyn-edge/guardyn/node"
 )
 
@@ -25,9 +26,16 @@ func (e *Edge) connect() (err error) {
 	if e.source, err = api.NewNodeClient(e.cfg.APIURL, e.cfg.Token, hc); err != nil {
 		return err
 	}
-	e.voter, err = remote.NewClient(strings.TrimRight(e.cfg.APIURL, "/")+rolloutPath, remote.ClientOptions{
+	e.remote, err = remote.NewClient(strings.TrimRight(e.cfg.APIURL, "/")+rolloutPath, remote.ClientOptions{
 		HTTP: hc, Authorize: remote.Bearer(e.cfg.Token),
 	})
+	if err != nil {
+		return err
+	}
+	e.tracer, err = telemetry.New(telemetry.Config{
+		Endpoint: e.cfg.TraceEndpoint, Service: "guardyn-edge", Instance: instance(e.cfg.AdminAddr), Logger: e.cfg.Logger,
+	})
+	e.voter = &tracedVoter{Voter: e.remote, rollouts: &e.rollouts, tracer: e.tracer, now: e.cfg.Now}
 	return err
 }
 

@@ -47,7 +47,7 @@ func startFleet(t *testing.T, cfg host.ControlConfig) *fleet {
 		node, err := host.StartEdge(t.Context(), host.EdgeConfig{
 			APIURL: "http://" + f.control.Addr(), Token: made.Secret, PublicKeys: trusted, StateDir: t.TempDir(),
 			DNSAddr: "127.0.0.1:0", HTTPAddr: "127.0.0.1:0", AdminAddr: "127.0.0.1:0",
-			AllowedOrigins: loopback(), RateLimitExempt: loopback(), Interval: 100 * time.Millisecond, Logger: cfg.Logger,
+			AllowedOrigins: loopback(), RateLimitExempt: loopback(), Interval: 100 * time.Millisecond, Logger: cfg.Logger, TraceEndpoint: cfg.TraceEndpoint,
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -266,13 +266,13 @@ func TestRollouts(t *testing.T) {
 
 			// An origin that refuses connections: the host and the pool fail.
 			f.edit("4", "127.0.0.1:1")
-			if ro = f.apply(window(3*time.Second, time.Second)); ro.State != "reverted" || !strings.HasPrefix(ro.Reason, "not confirmed in time: ") {
+			if ro = f.apply(window(3*time.Second, time.Second)); ro.State != "reverted" || !strings.Contains(ro.Reason, "www.example.com") {
 				t.Fatalf("%+v", ro)
 			}
 			f.serves("3", "two")
 			f.tells(map[string]any{"generation": 4, "state": "reverted", "applied": true, "confirm_pending": false})
 			f.metric(metrics, `guardyn_rollout_state{state="reverted"} 1`)
-			f.metric(metrics, `guardyn_rollout_resolved_total{outcome="reverted",reason="deadline"} 1`)
+			f.metric(metrics, `guardyn_rollout_resolved_total{outcome="reverted",reason="failed"} 1`)
 			for _, node := range f.nodes {
 				url := "http://" + node.AdminAddr() + "/metrics"
 				f.metric(url, "guardyn_rollout_diverged 0")
