@@ -58,6 +58,9 @@ func (c *cohortFleet) scenario(t *testing.T, name string, run func() (check func
 // once, or for the duration that GUARDYN_TEST_SOAK names.
 func TestCoordinated(t *testing.T) {
 	t.Parallel()
+	if _, err := older(); err != nil {
+		t.Fatal(err)
+	}
 	c := newCohortFleet(t)
 	c.watch(20 * time.Millisecond)
 	soak(t, func() { c.scenarios(t) })
@@ -65,13 +68,15 @@ func TestCoordinated(t *testing.T) {
 
 func (c *cohortFleet) scenarios(t *testing.T) {
 	c.scenario(t, "without a window", c.withoutWindow)
+	c.scenario(t, "a rollback", c.rolledBack)
 	c.scenario(t, "confirmed", c.confirmed)
 	c.scenario(t, "one never converges", c.neverConverges)
 	c.scenario(t, "restarted in the window", c.restarted)
 	c.scenario(t, "control planes and database gone", c.gone)
 	c.scenario(t, "cut off through the confirm", c.cutOff)
 	c.scenario(t, "killed before its vote", c.diesBeforeItsVote)
-	c.scenario(t, "a refusal", c.refused)
+	c.scenario(t, "an older build", c.olderBuild)
+	c.scenario(t, "a key that a node was not told of", c.newKey)
 	c.scenario(t, "an origin that fails", c.fails)
 	c.scenario(t, "drained, removed, and neither in a window", c.changesOfRoster)
 	c.scenario(t, "one at a time", c.busy)
@@ -101,6 +106,24 @@ func (c *cohortFleet) withoutWindow() func([]sample) {
 			c.t.Errorf("generation %d was seen at %v", r.Generation, got)
 		}
 	}
+}
+
+// rolledBack: the way back is put to the cohort too.
+func (c *cohortFleet) rolledBack() func([]sample) {
+	back := c.live
+	c.next()
+	r := c.propose()
+	c.ends(r.ID, exitGood)
+	c.settled()
+	out, errs, exit := c.command("rollback", "--coordinated", "--accept-disruption", "--wait", "-m", "back together")
+	if exit != exitGood || !strings.Contains(out, "committed") {
+		c.t.Fatalf("exit code %d:\n%s%s", exit, out, errs)
+	}
+	if r := c.rollout(api.CurrentRollout); r.Kind != "rollback" || r.State != "committed" {
+		c.t.Errorf("the ledger has %+v", r)
+	}
+	c.f.answers(strconv.Itoa(back))
+	return nil
 }
 
 // confirmed: the cohort tries it, proves that it works, and only then it is live.
