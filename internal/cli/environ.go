@@ -28,7 +28,11 @@ const (
 	envRateExempt     = "GUARDYN_RATE_LIMIT_EXEMPT"
 	envNSID           = "GUARDYN_DNS_NSID"
 	envVersionClients = "GUARDYN_DNS_VERSION_CLIENTS"
+	envOTLPEndpoint   = "GUARDYN_OTLP_ENDPOINT"
 )
+
+// envOTelEndpoint is what programs with OpenTelemetry read; envOTLPEndpoint comes before it.
+const envOTelEndpoint = "OTEL_EXPORTER_OTLP_ENDPOINT"
 
 // knownEnviron is every variable with the prefix GUARDYN_ that may be set: what gdn reads, and what gdn
 // dev writes for people and scripts.
@@ -36,7 +40,7 @@ func knownEnviron() []string {
 	known := []string{
 		envAPIURL, envToken, envNodeToken, envSigningKey, envPublicKeys, envDatabaseURL, envListen, envTLSCert, envTLSKey,
 		envStateDir, envDNSListen, envHTTPListen, envAdminListen, envEdgeAddresses, envAllowedOrigins, envRateExempt,
-		envNSID, envVersionClients,
+		envNSID, envVersionClients, envOTLPEndpoint,
 		"GUARDYN_DEMO_ORIGIN",
 	}
 	for _, node := range []string{"GUARDYN_NODE1_", "GUARDYN_NODE2_"} {

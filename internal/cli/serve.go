@@ -33,7 +33,9 @@ func (a *app) serveCommand() *cobra.Command {
   GUARDYN_CONFIG_PUBLIC_KEYS   what nodes trust, comma-separated; an apply refuses to seal what none of these
                                opens (default: the signing key's own public half)
   GUARDYN_ALLOWED_ORIGINS      comma-separated ranges that origins may have although they are private
-                               (default: none)`,
+                               (default: none)
+  GUARDYN_OTLP_ENDPOINT        base URL of an OpenTelemetry collector that takes a trace of each rollout by OTLP over
+                               HTTP, as http://127.0.0.1:4318 (default: OTEL_EXPORTER_OTLP_ENDPOINT, then none)`,
 		Args: args(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := a.controlConfig()
@@ -56,6 +58,8 @@ func (a *app) controlConfig() (host.ControlConfig, error) {
 		TLSCert:     a.Getenv(envTLSCert),
 		TLSKey:      a.Getenv(envTLSKey),
 		Logger:      a.logger(),
+
+		TraceEndpoint: a.setting(a.Getenv(envOTLPEndpoint), envOTelEndpoint, ""),
 	}
 	secret := a.Getenv(envSigningKey)
 	if secret == "" {
