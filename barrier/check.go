@@ -112,6 +112,9 @@ func invalid(problems []string) error {
 	return fmt.Errorf("%w: %s", ErrInvalid, strings.Join(problems, "; "))
 }
 
+// leastDefaultTTL is a member's default poll.
+const leastDefaultTTL = time.Second
+
 // WithDefaults returns p with the Default constants for what is zero.
 func (p Proposal) WithDefaults() Proposal {
 	if p.Deadline == 0 {
@@ -128,7 +131,7 @@ func (p Proposal) WithDefaults() Proposal {
 	}
 	if p.EvidenceTTL == 0 {
 		// Evidence that outlived the soak would prove it by having been given once.
-		p.EvidenceTTL = max(min(DefaultEvidenceTTL, (p.Soak/2).Truncate(time.Millisecond)), MinEvidenceTTL)
+		p.EvidenceTTL = max(min(DefaultEvidenceTTL, (p.Soak/2).Truncate(time.Millisecond)), leastDefaultTTL)
 	}
 	return p
 }

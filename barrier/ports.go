@@ -20,7 +20,7 @@ type Proposal struct {
 	Soak           time.Duration `json:"soak_ms"`         // with a window only
 	Grace          time.Duration `json:"grace_ms"`        // with a window only: clock skew bound and one poll
 	// EvidenceTTL, with a window only, is for how long evidence counts that is not renewed; 0: DefaultEvidenceTTL, or half of
-	// Soak if that is less. Evidence that is to live as long as Soak proves nothing but that it was given.
+	// Soak if that is less, but not less than 1 s. Evidence that is to live as long as Soak proves nothing but that it was given.
 	EvidenceTTL time.Duration `json:"evidence_ttl_ms"`
 }
 

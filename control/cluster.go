@@ -179,7 +179,7 @@ func (s *Service) ready(ctx context.Context, h *publishing) (problems []*Problem
 		problems = append(problems, rolloutProblem("rollout", "cohort_empty",
 			"no node belongs to the cohort, so that nobody could agree: put nodes into it (gdn node undrain NAME), or publish directly"))
 	}
-	if h.ConfirmWindow > 0 && row.Committed.IsZero() {
+	if row.Committed.IsZero() {
 		problems = append(problems, withoutLive())
 	}
 	return problems, nil

@@ -384,6 +384,24 @@ func TestKeyChangesOnTrial(t *testing.T) {
 }
 
 // A cohort that comes to a database in which something is live is given that.
+// What is published first of all goes directly, whatever the platform's way is.
+func TestFirstPublicationIsDirect(t *testing.T) {
+	databases(t, func(t *testing.T, w *world) {
+		if err := sqlstore.MigrateURL(t.Context(), w.url); err != nil {
+			t.Fatal(err)
+		}
+		svc, _, _ := w.process(t, nil)
+		w.zone(t, w.editor, "example.com")
+		if _, err := svc.CreateMember(t.Context(), w.operator, "edge"); err != nil {
+			t.Fatal(err)
+		}
+		_, err := svc.Apply(t.Context(), w.operator, control.ApplyRequest{Rollout: &control.RolloutRequest{Mode: control.RolloutCoordinated}})
+		if ps := problems(t, "first", err); len(ps) != 1 || ps[0].Code != "nothing_live" {
+			t.Errorf("a first publication that is coordinated: %v", ps)
+		}
+	})
+}
+
 func TestCohortAdoptsWhatIsLive(t *testing.T) {
 	databases(t, func(t *testing.T, w *world) {
 		w.published(t)

@@ -104,7 +104,7 @@ func (s *Service) proposedAfterAll(ctx context.Context, n NewRollout, why error)
 }
 
 func withoutLive() *Problem {
-	return rolloutProblem("confirm_window", "window_without_live", "a confirm window needs something live to go back to: publish once without one")
+	return rolloutProblem("rollout", "nothing_live", "nothing is live yet: nodes that were never given a configuration do not vote, and have nothing to go back to; publish the first one directly (gdn apply --direct)")
 }
 
 // proveCandidate opens a candidate with the keys that nodes trust: one that they would refuse is never proposed.

@@ -176,7 +176,7 @@ func (a *app) printProposed(r *api.Rollout, waits bool) {
 	if r.ConfirmWindow > 0 {
 		trial = fmt.Sprintf(", then %s on trial", r.ConfirmWindow)
 	}
-	a.printf("\n✓ proposed v%d to %s — nothing is live yet\n  rollout %s, generation %d: %s to agree%s\n",
+	a.printf("\n✓ proposed v%d to %s — not live yet\n  rollout %s, generation %d: %s to agree%s\n",
 		r.Version, count(r.EpochSize, "node"), r.ID, r.Generation, span(r.Deadline.Sub(r.ProposedAt)), trial)
 	if !waits {
 		a.printf("  gdn rollout status --watch shows how it goes\n")
