@@ -25,6 +25,10 @@ const DefaultMaxConns = 16
 // connMaxIdleTime closes Postgres connections that were not needed for that long.
 const connMaxIdleTime = 5 * time.Minute
 
+// idleTimeout is how long a transaction on Postgres may wait for its process: one that is suspended in it must not keep
+// others from the rows that it holds. The server ends the connection.
+const idleTimeout = 10 * time.Second
+
 // busyTimeout is how long SQLite waits for another process that writes.
 const busyTimeout = 10 * time.Second
 
@@ -174,7 +178,11 @@ func connectPostgres(ctx context.Context, rawURL string, o options) (*DB, error)
 	if cfg.RuntimeParams["application_name"] == "" {
 		cfg.RuntimeParams["application_name"] = "gdn"
 	}
-	pool := stdlib.OpenDB(*cfg)
+	// Not a parameter of the connection's start, which poolers refuse.
+	pool := stdlib.OpenDB(*cfg, stdlib.OptionAfterConnect(func(ctx context.Context, c *pgx.Conn) error {
+		_, err := c.Exec(ctx, fmt.Sprintf("SET idle_in_transaction_session_timeout = %d", idleTimeout.Milliseconds()))
+		return err
+	}))
 	pool.SetMaxOpenConns(o.maxConns)
 	pool.SetMaxIdleConns(o.maxConns)
 	pool.SetConnMaxIdleTime(connMaxIdleTime)

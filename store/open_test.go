@@ -221,3 +221,21 @@ func TestMigrateInAReadyMadeSchema(t *testing.T) {
 	run(t.Context(), `CREATE SCHEMA edge AUTHORIZATION `+role)
 	fill(t, open(t, u.String()))
 }
+
+// A process that is suspended in a transaction keeps its rows for a while, not for good.
+func TestPostgresEndsIdleTransactions(t *testing.T) {
+	url := testpg.URL(t)
+	if err := store.Migrate(t.Context(), url); err != nil {
+		t.Fatal(err)
+	}
+	db, err := store.Open(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	writer, _ := db.Pools()
+	var limit string
+	if err := writer.QueryRowContext(t.Context(), `SHOW idle_in_transaction_session_timeout`).Scan(&limit); err != nil || limit != "10s" {
+		t.Errorf("%q, %v", limit, err)
+	}
+}
