@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -89,6 +90,8 @@ func (c *cohortFleet) gone() func([]sample) {
 	c.serve(r.Generation, c.members...)
 	// One control plane dies; the other lives, and gets no answer from the database.
 	c.data.cut()
+	mend := sync.OnceFunc(c.data.mend)
+	defer mend()
 	c.planes[0].control.kill()
 	c.f.await("every node went back by guess", func() error {
 		for _, n := range c.members {
@@ -103,7 +106,7 @@ func (c *cohortFleet) gone() func([]sample) {
 	}
 	c.f.answers(strconv.Itoa(before))
 	c.planes[1].control.kill()
-	c.data.mend()
+	mend()
 	for _, p := range c.planes {
 		p.startControl()
 	}
@@ -124,14 +127,13 @@ func (c *cohortFleet) cutOff() func([]sample) {
 	n := c.members[1]
 	flaps := c.flaps()
 	flaps[1]++
-	r := c.propose("--confirm-window", "8s", "--soak", "4s")
-	// Evidence lives for five seconds and is renewed at least every two: once all of it has held for one of the four that
-	// it takes, it lasts until the confirm.
+	r := c.propose("--confirm-window", "12s", "--soak", "6s")
+	// Evidence lives for half of the soak, and is renewed three times in that time: what holds for most of the soak lasts to its end.
 	c.f.await("everybody has converged for a while", func() error {
 		var converged int
 		if err := c.db.QueryRow(c.t.Context(), `
 			SELECT count(*) FROM barrier.ballot
-			WHERE generation = $1 AND converged_since < clock_timestamp() - interval '1.5 s'`, r.Generation).Scan(&converged); err != nil {
+			WHERE generation = $1 AND converged_since < clock_timestamp() - interval '4.8 s'`, r.Generation).Scan(&converged); err != nil {
 			return err
 		}
 		if converged < len(c.members) {
@@ -141,6 +143,8 @@ func (c *cohortFleet) cutOff() func([]sample) {
 	})
 	n.away.Store(true)
 	n.gate.cut()
+	mend := sync.OnceFunc(n.gate.mend)
+	defer mend()
 	c.ends(r.ID, exitGood)
 	c.f.await(n.name+" goes back by guess", func() error {
 		if h, err := n.health(http.DefaultClient); err != nil || h.Rollout.TakenBack != "guess" || h.Generation >= r.Generation {
@@ -151,7 +155,7 @@ func (c *cohortFleet) cutOff() func([]sample) {
 	if mark, err := askPage(http.DefaultClient, n.http); err != nil || mark != strconv.Itoa(before) {
 		c.t.Errorf("%s serves mark %q, %v; want %d", n.name, mark, err, before)
 	}
-	n.gate.mend()
+	mend()
 	c.serve(r.Generation, c.members...)
 	c.settled()
 	c.live = c.mark
