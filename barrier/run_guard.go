@@ -157,6 +157,16 @@ func (m *Member) disk(ctx context.Context, limit time.Duration, write func(conte
 	return w.err
 }
 
+// finish waits, at the end of Run, for what goes on beside it: for DiskTimeout each at most.
+func (m *Member) finish(ctx context.Context) {
+	for _, a := range []*aside{m.judging, m.writing} {
+		if a != nil {
+			a.wait(context.WithoutCancel(ctx), m.o.Timing.DiskTimeout)
+		}
+	}
+	m.discard()
+}
+
 // whileVoting returns ctx for as long as the rollout waits for votes: what is built for one that was aborted, or whose deadline has passed, is
 // built for nothing. stop ends the watching and waits for it.
 func (m *Member) whileVoting(ctx context.Context, r Ref) (_ context.Context, stop func()) {

@@ -89,6 +89,7 @@ func NewMember(ctx context.Context, o MemberOptions) (*Member, error) {
 // member takes its place (ErrSuperseded). What runs goes on running.
 func (m *Member) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
+	defer m.finish(ctx)
 	defer cancel()
 	hints := m.o.Store.Watch(ctx, TopicHead)
 	for {
@@ -99,14 +100,12 @@ func (m *Member) Run(ctx context.Context) error {
 		}
 		// However many hints come, looking takes about half of the time at most.
 		if !pause(ctx, min(m.o.Clock()-began, maxPace)) {
-			m.discard()
 			return nil
 		}
 		timer := time.NewTimer(until - m.o.Clock())
 		select {
 		case <-ctx.Done():
 			timer.Stop()
-			m.discard()
 			return nil
 		case _, ok := <-hints:
 			if !ok {
