@@ -64,7 +64,7 @@ func (c *Coordinator) Run(ctx context.Context) {
 		if !pause(ctx, took) {
 			return
 		}
-		timer := time.NewTimer(max(min(again, c.o.Poll)-took, 0))
+		timer := time.NewTimer(max(min(again, c.o.Poll)-took, time.Millisecond))
 		select {
 		case <-ctx.Done():
 		case _, ok := <-head:
@@ -83,6 +83,9 @@ func (c *Coordinator) Run(ctx context.Context) {
 
 // pause waits for d; false when ctx ended.
 func pause(ctx context.Context, d time.Duration) bool {
+	if d <= 0 {
+		return ctx.Err() == nil
+	}
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

@@ -102,7 +102,7 @@ func (m *Member) Run(ctx context.Context) error {
 		if !pause(ctx, min(m.o.Clock()-began, maxPace)) {
 			return nil
 		}
-		timer := time.NewTimer(until - m.o.Clock())
+		timer := time.NewTimer(max(until-m.o.Clock(), time.Millisecond))
 		select {
 		case <-ctx.Done():
 			timer.Stop()

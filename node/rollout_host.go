@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/guardyn-edge/guardyn/barrier"
@@ -19,9 +20,9 @@ type cohort struct {
 	a   *Agent
 	cfg RolloutConfig
 
-	view   *barrier.View   // that was read last
-	opened *candidate      // that was verified last
-	asked  barrier.Pointer // that the agent was nudged for last
+	view   atomic.Pointer[barrier.View] // that was read last; the member looks beside a build, too
+	opened *candidate                   // that was verified last
+	asked  barrier.Pointer              // that the agent was nudged for last
 }
 
 var (
@@ -60,15 +61,15 @@ type look struct {
 func (l look) Look(ctx context.Context, m barrier.MemberID) (barrier.View, error) {
 	v, err := l.Voter.Look(ctx, m)
 	if err == nil {
-		l.c.view = &v
+		l.c.view.Store(&v)
 	}
 	return v, err
 }
 
 // voting returns the rollout that waits for votes, or nil.
 func (c *cohort) voting() *barrier.Rollout {
-	if c.view != nil && c.view.Rollout != nil && c.view.Rollout.Voting() {
-		return c.view.Rollout
+	if v := c.view.Load(); v != nil && v.Rollout != nil && v.Rollout.Voting() {
+		return v.Rollout
 	}
 	return nil
 }
@@ -82,8 +83,8 @@ func (c *cohort) Get(ctx context.Context, d barrier.Digest) ([]byte, error) {
 	c.a.work.Lock()
 	defer c.a.work.Unlock()
 	p := barrier.Pointer{Digest: d}
-	if c.view != nil && c.view.Committed.Digest == d {
-		p = c.view.Committed
+	if v := c.view.Load(); v != nil && v.Committed.Digest == d {
+		p = v.Committed
 	}
 	if c.asked != p {
 		c.asked = p

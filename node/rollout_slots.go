@@ -83,8 +83,8 @@ func (c *cohort) Bytes(_ context.Context, d barrier.Digest) ([]byte, error) {
 	if m.Trial != nil {
 		pointers = append(pointers, m.Trial.Pointer)
 	}
-	if c.view != nil {
-		pointers = append(pointers, c.view.Committed)
+	if v := c.view.Load(); v != nil {
+		pointers = append(pointers, v.Committed)
 	}
 	for _, p := range pointers {
 		if p.Digest != d || d == "" {
