@@ -21,7 +21,7 @@ func simple(tb testing.TB, id zone.ID, name string, records ...string) *zone.Zon
 }
 
 func TestBuildHolding(t *testing.T) {
-	broken := []string{"b CNAME a", "b A 192.0.2.9"} // CNAME beside other data
+	broken := []string{"b CNAME a.", "b A 192.0.2.9"} // CNAME beside other data
 	one := func(extra ...string) *zone.Zone { return simple(t, id1, "one.example", extra...) }
 	two := func(extra ...string) *zone.Zone { return simple(t, id2, "two.example", extra...) }
 	parent := func(extra ...string) *zone.Zone { return simple(t, id1, "example.net", extra...) }
@@ -101,7 +101,7 @@ func TestBuildHolding(t *testing.T) {
 func TestBuildHoldingNested(t *testing.T) {
 	live := mustBuild(t, meta42, simple(t, id1, "example.net"))
 	in := snapshot.Input{Live: live, Now: at, Zones: []snapshot.ZoneInput{
-		{Workspace: "one", Zone: simple(t, id1, "example.net", "sub NS ns.example.org", "b CNAME a", "b A 192.0.2.9")},
+		{Workspace: "one", Zone: simple(t, id1, "example.net", "sub NS ns.example.org", "b CNAME a.", "b A 192.0.2.9")},
 		{Workspace: "two", Zone: simple(t, id2, "sub.example.net")},
 	}}
 	s, _, held, err := snapshot.BuildHolding(in, meta42)
@@ -116,7 +116,7 @@ func TestBuildHoldingNested(t *testing.T) {
 func TestPlanShowsHeldZones(t *testing.T) {
 	live := mustBuild(t, meta42, simple(t, id1, "one.example"))
 	in := snapshot.Input{Live: live, Now: at, Zones: inputs(
-		simple(t, id1, "one.example", "b CNAME a", "b A 192.0.2.9"), simple(t, id2, "two.example", "@ CNAME a"), simple(t, id3, "three.example"))}
+		simple(t, id1, "one.example", "b CNAME a.", "b A 192.0.2.9"), simple(t, id2, "two.example", "@ CNAME a."), simple(t, id3, "three.example"))}
 	s, _, held, err := snapshot.BuildHolding(in, meta42)
 	if err != nil {
 		t.Fatal(err)
