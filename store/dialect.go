@@ -13,6 +13,8 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 
 	"github.com/pressly/goose/v3"
+
+	"github.com/guardyn-edge/guardyn/internal/sqlconn"
 )
 
 // fault is what an error of the database means to the store.
@@ -87,7 +89,9 @@ func (postgresDialect) hasVersionTable() string {
 	return `SELECT to_regclass('edge.schema_version') IS NOT NULL`
 }
 
-func (d postgresDialect) schemaWanted() int64 { return latestMigration(d) }
+func (postgresDialect) schemaWanted() int64 {
+	return sqlconn.LatestMigration(migrationFiles, "migrations/postgres")
+}
 
 func (postgresDialect) kind() string { return "postgres" }
 
@@ -171,7 +175,9 @@ func (sqliteDialect) hasVersionTable() string {
 	return `SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'schema_version')`
 }
 
-func (d sqliteDialect) schemaWanted() int64 { return latestMigration(d) }
+func (sqliteDialect) schemaWanted() int64 {
+	return sqlconn.LatestMigration(migrationFiles, "migrations/sqlite")
+}
 
 func (sqliteDialect) kind() string { return "sqlite" }
 

@@ -6,6 +6,8 @@ import (
 	"io/fs"
 
 	"github.com/pressly/goose/v3"
+
+	"github.com/guardyn-edge/guardyn/internal/sqlconn"
 )
 
 // BackupAsIs is Backup without a look at the schema.
@@ -26,7 +28,7 @@ func OpenAt(ctx context.Context, rawURL string, version int64) (*DB, error) {
 	}
 	dir, dialect, table := db.dialect.migrations()
 	if dialect == goose.DialectPostgres {
-		release, err := lockMigrations(ctx, db.writer)
+		release, err := sqlconn.LockMigrations(ctx, db.writer, migrationLock, "edge")
 		if err != nil {
 			return nil, err
 		}

@@ -2,16 +2,14 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"embed"
 	"errors"
 	"fmt"
 	"io/fs"
-	"path"
-	"strconv"
-	"strings"
 
 	"github.com/pressly/goose/v3"
+
+	"github.com/guardyn-edge/guardyn/internal/sqlconn"
 )
 
 //go:embed migrations
@@ -79,7 +77,7 @@ func Migrate(ctx context.Context, rawURL string) (err error) {
 func (db *DB) up(ctx context.Context) (err error) {
 	dir, dialect, table := db.dialect.migrations()
 	if dialect == goose.DialectPostgres {
-		release, failed := lockMigrations(ctx, db.writer)
+		release, failed := sqlconn.LockMigrations(ctx, db.writer, migrationLock, "edge")
 		if failed != nil {
 			return failed
 		}
@@ -114,50 +112,4 @@ func (db *DB) SchemaVersion(ctx context.Context) (int64, error) {
 		return 0, fmt.Errorf("read the schema version: %w", err)
 	}
 	return version, nil
-}
-
-// latestMigration is the number of the last embedded file of a dialect.
-func latestMigration(d dialect) int64 {
-	dir, _, _ := d.migrations()
-	files, err := fs.ReadDir(migrationFiles, dir)
-	if err != nil {
-		panic("store: embedded migrations: " + err.Error())
-	}
-	var latest int64
-	for _, f := range files {
-		number, _, _ := strings.Cut(path.Base(f.Name()), "_")
-		n, err := strconv.ParseInt(number, 10, 64)
-		if err != nil {
-			panic("store: embedded migration " + f.Name() + " has no number")
-		}
-		latest = max(latest, n)
-	}
-	return latest
-}
-
-// lockMigrations holds migrationLock on a connection of its own until release is called, and makes the
-// schema that the version table lives in. It waits on the server, without polling.
-func lockMigrations(ctx context.Context, db *sql.DB) (release func() error, err error) {
-	conn, err := db.Conn(ctx)
-	if err != nil {
-		return nil, err
-	}
-	release = func() error {
-		_, err := conn.ExecContext(context.WithoutCancel(ctx), `SELECT pg_advisory_unlock($1)`, migrationLock)
-		return errors.Join(err, conn.Close())
-	}
-	if _, err := conn.ExecContext(ctx, `SELECT pg_advisory_lock($1)`, migrationLock); err != nil {
-		return nil, errors.Join(fmt.Errorf("take the migration lock: %w", err), conn.Close())
-	}
-	// Not "create if absent" alone: that needs a right on the database which the owner of a ready-made
-	// schema may not have.
-	var there bool
-	err = conn.QueryRowContext(ctx, `SELECT to_regnamespace('edge') IS NOT NULL`).Scan(&there)
-	if err == nil && !there {
-		_, err = conn.ExecContext(ctx, `CREATE SCHEMA edge`)
-	}
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("create schema edge: %w", err), release())
-	}
-	return release, nil
 }

@@ -7,30 +7,22 @@ import (
 	"fmt"
 	"net/url"
 	"os"
-	"runtime"
 	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/stdlib"
-	_ "modernc.org/sqlite" // registers the driver "sqlite"
 
 	"github.com/guardyn-edge/guardyn/control"
+	"github.com/guardyn-edge/guardyn/internal/sqlconn"
 )
 
 // DefaultMaxConns bounds the connections that a DB opens to Postgres. SQLite has one for writing and up
 // to max(4, GOMAXPROCS) for reading.
 const DefaultMaxConns = 16
 
-// connMaxIdleTime closes Postgres connections that were not needed for that long.
-const connMaxIdleTime = 5 * time.Minute
-
 // idleTimeout is how long a transaction on Postgres may wait for its process: one that is suspended in it must not keep
 // others from the rows that it holds. The server ends the connection.
 const idleTimeout = 10 * time.Second
-
-// busyTimeout is how long SQLite waits for another process that writes.
-const busyTimeout = 10 * time.Second
 
 // DB is a store on one database. It is safe for concurrent use.
 type DB struct {
@@ -126,69 +118,25 @@ func connectSQLite(ctx context.Context, path string, create bool) (*DB, error) {
 	} else if err != nil {
 		return nil, fmt.Errorf("open database: %w", err)
 	}
-	db := &DB{dialect: sqliteDialect{}}
-	var err error
-	if db.writer, err = sql.Open("sqlite", sqliteName(path, "immediate", "")); err != nil {
-		return nil, fmt.Errorf("open database: %w", err)
-	}
-	db.writer.SetMaxOpenConns(1)
-	if db.reader, err = sql.Open("sqlite", sqliteName(path, "deferred", "1")); err != nil {
-		return nil, fmt.Errorf("open database: %w", errors.Join(err, db.writer.Close()))
-	}
-	readers := max(4, runtime.GOMAXPROCS(0))
-	db.reader.SetMaxOpenConns(readers)
-	db.reader.SetMaxIdleConns(readers)
-	// The writer first: it is the one that may turn the file to WAL.
-	for _, pool := range []*sql.DB{db.writer, db.reader} {
-		if err := pool.PingContext(ctx); err != nil {
-			return nil, fmt.Errorf("open database %s: %w", path, errors.Join(err, db.Close()))
-		}
-	}
-	return db, nil
-}
-
-// sqliteName is the driver's name of a file: WAL, an fsync at every commit, foreign keys enforced.
-func sqliteName(path, txlock, queryOnly string) string {
-	q := url.Values{
-		"_busy_timeout": {fmt.Sprint(busyTimeout.Milliseconds())},
-		"_foreign_keys": {"1"},
-		"_journal_mode": {"WAL"},
-		"_synchronous":  {"FULL"},
-		"_txlock":       {txlock},
-		"_defensive":    {"1"},
-		"_dqs":          {"0"},
-		"_error_rc":     {"1"},
-		"_pragma":       {"cache_size(-65536)", "temp_store(MEMORY)"},
-
+	writer, reader, err := sqlconn.SQLite(ctx, path, url.Values{
+		"_pragma":              {"cache_size(-65536)", "temp_store(MEMORY)"},
 		"_time_integer_format": {"unix_micro"},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("open database %s: %w", path, err)
 	}
-	if queryOnly != "" {
-		q.Set("_query_only", queryOnly)
-		q.Del("_journal_mode")
-	}
-	return "file:" + (&url.URL{Path: path}).EscapedPath() + "?" + q.Encode()
+	return &DB{dialect: sqliteDialect{}, writer: writer, reader: reader}, nil
 }
 
 func connectPostgres(ctx context.Context, rawURL string, o options) (*DB, error) {
-	cfg, err := pgx.ParseConfig(rawURL)
-	if err != nil {
-		// pgx's message may hold the URL, and the URL a password.
-		return nil, errors.New("open database: the postgres URL does not parse: write postgres://USER:PASSWORD@HOST:PORT/DATABASE")
+	pool, cfg, err := sqlconn.Postgres(ctx, rawURL, sqlconn.PostgresOptions{
+		MaxConns: o.maxConns, Name: "gdn", IdleInTransaction: idleTimeout,
+	})
+	switch {
+	case errors.Is(err, sqlconn.ErrURL):
+		return nil, fmt.Errorf("open database: %w", err)
+	case err != nil:
+		return nil, fmt.Errorf("open database at %w", err)
 	}
-	if cfg.RuntimeParams["application_name"] == "" {
-		cfg.RuntimeParams["application_name"] = "gdn"
-	}
-	// Not a parameter of the connection's start, which poolers refuse.
-	pool := stdlib.OpenDB(*cfg, stdlib.OptionAfterConnect(func(ctx context.Context, c *pgx.Conn) error {
-		_, err := c.Exec(ctx, fmt.Sprintf("SET idle_in_transaction_session_timeout = %d", idleTimeout.Milliseconds()))
-		return err
-	}))
-	pool.SetMaxOpenConns(o.maxConns)
-	pool.SetMaxIdleConns(o.maxConns)
-	pool.SetConnMaxIdleTime(connMaxIdleTime)
-	db := &DB{dialect: postgresDialect{}, writer: pool, reader: pool, listen: cfg}
-	if err := pool.PingContext(ctx); err != nil {
-		return nil, fmt.Errorf("open database at %s: %w", cfg.Host, errors.Join(err, db.Close()))
-	}
-	return db, nil
+	return &DB{dialect: postgresDialect{}, writer: pool, reader: pool, listen: cfg}, nil
 }

@@ -7,11 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/pressly/goose/v3"
+
+	"github.com/guardyn-edge/guardyn/internal/sqlconn"
 )
 
 //go:embed migrations
@@ -78,7 +78,7 @@ func (d Dialect) up(ctx context.Context, db *sql.DB) (err error) {
 	dialect := goose.DialectSQLite3
 	if d == Postgres {
 		dialect = goose.DialectPostgres
-		release, failed := lockMigrations(ctx, db)
+		release, failed := sqlconn.LockMigrations(ctx, db, migrationLock, "barrier")
 		if failed != nil {
 			return failed
 		}
@@ -119,46 +119,7 @@ func SchemaVersion(ctx context.Context, db *sql.DB, d Dialect) (int64, error) {
 
 // schemaWanted is the number of the dialect's last embedded file.
 func (d Dialect) schemaWanted() int64 {
-	files, err := fs.ReadDir(migrationFiles, "migrations/"+string(d))
-	if err != nil {
-		panic("sqlstore: embedded migrations: " + err.Error())
-	}
-	var latest int64
-	for _, f := range files {
-		number, _, _ := strings.Cut(f.Name(), "_")
-		n, err := strconv.ParseInt(number, 10, 64)
-		if err != nil {
-			panic("sqlstore: embedded migration " + f.Name() + " has no number")
-		}
-		latest = max(latest, n)
-	}
-	return latest
-}
-
-// lockMigrations holds migrationLock on a connection of its own until release is called, and makes the
-// schema that the version table lives in. It waits on the server, without polling.
-func lockMigrations(ctx context.Context, db *sql.DB) (release func() error, err error) {
-	conn, err := db.Conn(ctx)
-	if err != nil {
-		return nil, err
-	}
-	release = func() error {
-		_, err := conn.ExecContext(context.WithoutCancel(ctx), `SELECT pg_advisory_unlock($1)`, migrationLock)
-		return errors.Join(err, conn.Close())
-	}
-	if _, err := conn.ExecContext(ctx, `SELECT pg_advisory_lock($1)`, migrationLock); err != nil {
-		return nil, errors.Join(fmt.Errorf("take the migration lock: %w", err), conn.Close())
-	}
-	// Not "create if absent" alone: that needs a right on the database which the owner of a ready-made schema may not have.
-	var there bool
-	err = conn.QueryRowContext(ctx, `SELECT to_regnamespace('barrier') IS NOT NULL`).Scan(&there)
-	if err == nil && !there {
-		_, err = conn.ExecContext(ctx, `CREATE SCHEMA barrier`)
-	}
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("create schema barrier: %w", err), release())
-	}
-	return release, nil
+	return sqlconn.LatestMigration(migrationFiles, "migrations/"+string(d))
 }
 
 // pause waits for d, or until ctx is done, whose error it returns then.

@@ -5,26 +5,15 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"net/url"
 	"os"
-	"runtime"
 	"strings"
-	"time"
 
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/stdlib"
-	_ "modernc.org/sqlite" // registers the driver "sqlite"
+	"github.com/guardyn-edge/guardyn/internal/sqlconn"
 )
 
 // DefaultMaxConns bounds the connections that Open makes to Postgres, beside the one that listens: 1,000 members in one
 // process vote through them in turn. SQLite has one for writing and up to max(4, GOMAXPROCS) for reading.
 const DefaultMaxConns = 16
-
-// connMaxIdleTime closes Postgres connections that were not needed for that long.
-const connMaxIdleTime = 5 * time.Minute
-
-// busyTimeout is how long SQLite waits for another process that writes.
-const busyTimeout = 10 * time.Second
 
 // MaxConns replaces DefaultMaxConns; n is at least 2.
 func MaxConns(n int) Option { return func(o *options) { o.maxConns = n } }
@@ -105,45 +94,11 @@ func connectSQLite(ctx context.Context, path string, create bool) (pools, error)
 	} else if err != nil {
 		return none, err
 	}
-	writer, err := sql.Open("sqlite", sqliteName(path, "immediate", false))
+	writer, reader, err := sqlconn.SQLite(ctx, path, nil)
 	if err != nil {
-		return none, err
+		return none, fmt.Errorf("%s: %w", path, err)
 	}
-	writer.SetMaxOpenConns(1)
-	reader, err := sql.Open("sqlite", sqliteName(path, "deferred", true))
-	if err != nil {
-		return none, errors.Join(err, writer.Close())
-	}
-	readers := max(4, runtime.GOMAXPROCS(0))
-	reader.SetMaxOpenConns(readers)
-	reader.SetMaxIdleConns(readers)
-	p := pools{dialect: SQLite, writer: writer, reader: reader}
-	// The writer first: it is the one that may turn the file to WAL.
-	for _, pool := range []*sql.DB{writer, reader} {
-		if err := pool.PingContext(ctx); err != nil {
-			return none, fmt.Errorf("%s: %w", path, errors.Join(err, p.close()))
-		}
-	}
-	return p, nil
-}
-
-// sqliteName is the driver's name of a file: WAL, an fsync at every commit, foreign keys enforced.
-func sqliteName(path, txlock string, queryOnly bool) string {
-	q := url.Values{
-		"_busy_timeout": {fmt.Sprint(busyTimeout.Milliseconds())},
-		"_foreign_keys": {"1"},
-		"_synchronous":  {"FULL"},
-		"_txlock":       {txlock},
-		"_defensive":    {"1"},
-		"_dqs":          {"0"},
-		"_error_rc":     {"1"},
-	}
-	if queryOnly {
-		q.Set("_query_only", "1")
-	} else {
-		q.Set("_journal_mode", "WAL")
-	}
-	return "file:" + (&url.URL{Path: path}).EscapedPath() + "?" + q.Encode()
+	return pools{dialect: SQLite, writer: writer, reader: reader}, nil
 }
 
 func connectPostgres(ctx context.Context, rawURL string, maxConns int) (pools, error) {
@@ -153,21 +108,9 @@ func connectPostgres(ctx context.Context, rawURL string, maxConns int) (pools, e
 	if maxConns < 2 {
 		return pools{}, fmt.Errorf("at least 2 connections are needed, not %d", maxConns)
 	}
-	cfg, err := pgx.ParseConfig(rawURL)
+	pool, _, err := sqlconn.Postgres(ctx, rawURL, sqlconn.PostgresOptions{MaxConns: maxConns, Name: "barrier"})
 	if err != nil {
-		// pgx's message may hold the URL, and the URL a password.
-		return pools{}, errors.New("the postgres URL does not parse: write postgres://USER:PASSWORD@HOST:PORT/DATABASE")
+		return pools{}, err
 	}
-	if cfg.RuntimeParams["application_name"] == "" {
-		cfg.RuntimeParams["application_name"] = "barrier"
-	}
-	pool := stdlib.OpenDB(*cfg)
-	pool.SetMaxOpenConns(maxConns)
-	pool.SetMaxIdleConns(maxConns)
-	pool.SetConnMaxIdleTime(connMaxIdleTime)
-	p := pools{dialect: Postgres, writer: pool, reader: pool}
-	if err := pool.PingContext(ctx); err != nil {
-		return pools{}, fmt.Errorf("%s: %w", cfg.Host, errors.Join(err, p.close()))
-	}
-	return p, nil
+	return pools{dialect: Postgres, writer: pool, reader: pool}, nil
 }

@@ -22,16 +22,18 @@ type room struct {
 }
 
 // leaves are small packages under internal that every room may use.
-var leaves = []string{"internal/expr", "internal/originguard", "internal/durable", "internal/failpoint"}
+var leaves = []string{"internal/expr", "internal/originguard", "internal/durable", "internal/sqlconn", "internal/failpoint"}
 
 var rooms = []room{
 	{"internal/expr", nil},
 	{"internal/originguard", nil},
 	{"internal/durable", nil},
 	{"internal/failpoint", nil},
+	{"internal/sqlconn", nil},
+	{"internal/withserver", nil},
 	{"internal/telemetry", nil},
 	{"internal/testpg", nil},
-	{"internal/testpg/with-postgres", []string{"internal/testpg"}},
+	{"internal/testpg/with-postgres", []string{"internal/testpg", "internal/withserver"}},
 	{"internal/archtest", nil},
 	{"barrier", nil},
 	{"barrier/barriertest", []string{"barrier"}},
@@ -39,7 +41,7 @@ var rooms = []room{
 	{"barrier/sqlstore", []string{"barrier", "barrier/barriertest", "internal/testpg"}},
 	{"barrier/dynamo", []string{"barrier", "barrier/barriertest", "internal/testdynamo"}},
 	{"internal/testdynamo", nil},
-	{"internal/testdynamo/with-dynamo", []string{"internal/testdynamo"}},
+	{"internal/testdynamo/with-dynamo", []string{"internal/testdynamo", "internal/withserver"}},
 	{"barrier/remote", []string{"barrier"}},
 	{"barrier/slotfile", []string{"barrier"}},
 	{"barrier/sim", []string{"barrier"}},
@@ -92,9 +94,9 @@ var never = []struct{ from, to string }{
 // only holds the libraries that are the business of one room.
 var only = map[string][]string{
 	"github.com/spf13/cobra":   {"internal/cli"},
-	"github.com/jackc/pgx":     {"store", "barrier/sqlstore", "internal/testpg"},
+	"github.com/jackc/pgx":     {"store", "barrier/sqlstore", "internal/sqlconn", "internal/testpg"},
 	"github.com/aws":           {"barrier/dynamo", "internal/testdynamo"},
-	"modernc.org/sqlite":       {"store", "barrier/sqlstore"},
+	"modernc.org/sqlite":       {"store", "barrier/sqlstore", "internal/sqlconn"},
 	"github.com/pressly/goose": {"store", "barrier/sqlstore"},
 	"github.com/danielgtaylor": {"api"},
 	"go.opentelemetry.io":      {"internal/telemetry"},

@@ -1,0 +1,108 @@
+// Package sqlconn opens the databases of this module's stores, Postgres and SQLite, and holds the lock under which one of
+// several processes migrates.
+package sqlconn
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"runtime"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+	_ "modernc.org/sqlite" // registers the driver "sqlite"
+)
+
+const (
+	// maxIdleTime closes Postgres connections that were not needed for that long.
+	maxIdleTime = 5 * time.Minute
+	// busyTimeout is how long SQLite waits for another process that writes.
+	busyTimeout = 10 * time.Second
+)
+
+// ErrURL means that a Postgres URL does not parse. What is wrong with it is not told: the URL may hold a password.
+var ErrURL = errors.New("the postgres URL does not parse: write postgres://USER:PASSWORD@HOST:PORT/DATABASE")
+
+// SQLite opens the file at path, which exists: one connection for writing, whose transactions begin IMMEDIATE, and up to max(4,
+// GOMAXPROCS) for reading. The file is in WAL mode, each commit is an fsync, foreign keys are enforced. more are
+// further settings of the driver, for both. The caller closes the reader first: the writer is the one that may fold the
+// log into the file.
+func SQLite(ctx context.Context, path string, more url.Values) (writer, reader *sql.DB, err error) {
+	if writer, err = sql.Open("sqlite", sqliteName(path, "immediate", more)); err != nil {
+		return nil, nil, err
+	}
+	writer.SetMaxOpenConns(1)
+	if reader, err = sql.Open("sqlite", sqliteName(path, "deferred", more)); err != nil {
+		return nil, nil, errors.Join(err, writer.Close())
+	}
+	readers := max(4, runtime.GOMAXPROCS(0))
+	reader.SetMaxOpenConns(readers)
+	reader.SetMaxIdleConns(readers)
+	// The writer first: it is the one that may turn the file to WAL.
+	for _, pool := range []*sql.DB{writer, reader} {
+		if err := pool.PingContext(ctx); err != nil {
+			return nil, nil, errors.Join(err, reader.Close(), writer.Close())
+		}
+	}
+	return writer, reader, nil
+}
+
+// sqliteName is the driver's name of a file; who does not begin IMMEDIATE only reads.
+func sqliteName(path, txlock string, more url.Values) string {
+	q := url.Values{
+		"_busy_timeout": {fmt.Sprint(busyTimeout.Milliseconds())},
+		"_foreign_keys": {"1"},
+		"_synchronous":  {"FULL"},
+		"_txlock":       {txlock},
+		"_defensive":    {"1"},
+		"_dqs":          {"0"},
+		"_error_rc":     {"1"},
+	}
+	if txlock == "immediate" {
+		q.Set("_journal_mode", "WAL")
+	} else {
+		q.Set("_query_only", "1")
+	}
+	maps.Copy(q, more)
+	return "file:" + (&url.URL{Path: path}).EscapedPath() + "?" + q.Encode()
+}
+
+// PostgresOptions are what stores differ in.
+type PostgresOptions struct {
+	MaxConns int    // of the pool
+	Name     string // of the application, unless the URL gives one
+	// IdleInTransaction ends a transaction that was idle for so long; 0: the server's own limit.
+	IdleInTransaction time.Duration
+}
+
+// Postgres opens a pool to the database that rawURL names, and returns how it connects, too. Errors: ErrURL, and why it cannot be reached,
+// with its host.
+func Postgres(ctx context.Context, rawURL string, o PostgresOptions) (*sql.DB, *pgx.ConnConfig, error) {
+	cfg, err := pgx.ParseConfig(rawURL)
+	if err != nil {
+		return nil, nil, ErrURL
+	}
+	if cfg.RuntimeParams["application_name"] == "" {
+		cfg.RuntimeParams["application_name"] = o.Name
+	}
+	var after []stdlib.OptionOpenDB
+	if o.IdleInTransaction > 0 {
+		// Not a parameter of the connection's start, which poolers refuse.
+		after = append(after, stdlib.OptionAfterConnect(func(ctx context.Context, c *pgx.Conn) error {
+			_, err := c.Exec(ctx, fmt.Sprintf("SET idle_in_transaction_session_timeout = %d", o.IdleInTransaction.Milliseconds()))
+			return err
+		}))
+	}
+	pool := stdlib.OpenDB(*cfg, after...)
+	pool.SetMaxOpenConns(o.MaxConns)
+	pool.SetMaxIdleConns(o.MaxConns)
+	pool.SetConnMaxIdleTime(maxIdleTime)
+	if err := pool.PingContext(ctx); err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", cfg.Host, errors.Join(err, pool.Close()))
+	}
+	return pool, cfg, nil
+}
