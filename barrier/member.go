@@ -105,6 +105,24 @@ var DefaultTiming = Timing{
 	BuildTimeout: 5 * time.Minute, SwapTimeout: 30 * time.Second, DiskTimeout: 5 * time.Second,
 }
 
+func (t Timing) withDefaults() Timing {
+	d := DefaultTiming
+	return Timing{
+		Poll: orDefault(t.Poll, d.Poll), MaxAttempts: orDefault(t.MaxAttempts, d.MaxAttempts), MaxBackoff: orDefault(t.MaxBackoff, d.MaxBackoff),
+		CallTimeout: orDefault(t.CallTimeout, d.CallTimeout), FetchTimeout: orDefault(t.FetchTimeout, d.FetchTimeout),
+		BuildTimeout: orDefault(t.BuildTimeout, d.BuildTimeout), SwapTimeout: orDefault(t.SwapTimeout, d.SwapTimeout),
+		DiskTimeout: orDefault(t.DiskTimeout, d.DiskTimeout),
+	}
+}
+
+// orDefault is v, or standard if v is not positive.
+func orDefault[T ~int | ~int64](v, standard T) T {
+	if v > 0 {
+		return v
+	}
+	return standard
+}
+
 // Situation is everything that a member's next step depends on.
 type Situation struct {
 	Self   MemberID

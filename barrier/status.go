@@ -74,32 +74,3 @@ func (m *Member) publish(waiting string) {
 	m.status = s
 	m.mu.Unlock()
 }
-
-func (t Timing) withDefaults() Timing {
-	d := DefaultTiming
-	if t.Poll > 0 {
-		d.Poll = t.Poll
-	}
-	if t.MaxAttempts > 0 {
-		d.MaxAttempts = t.MaxAttempts
-	}
-	if t.MaxBackoff > 0 {
-		d.MaxBackoff = t.MaxBackoff
-	}
-	if t.CallTimeout > 0 {
-		d.CallTimeout = t.CallTimeout
-	}
-	if t.FetchTimeout > 0 {
-		d.FetchTimeout = t.FetchTimeout
-	}
-	if t.BuildTimeout > 0 {
-		d.BuildTimeout = t.BuildTimeout
-	}
-	if t.SwapTimeout > 0 {
-		d.SwapTimeout = t.SwapTimeout
-	}
-	if t.DiskTimeout > 0 {
-		d.DiskTimeout = t.DiskTimeout
-	}
-	return d
-}

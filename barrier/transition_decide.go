@@ -34,6 +34,18 @@ func (h Head) fenced(t Token) error {
 	return fmt.Errorf("%w: its token is %d, this one's %d", ErrFenced, h.Claim, t)
 }
 
+// claimed returns the rollout if r names it and t is the claim.
+func (h Head) claimed(r Ref, t Token) (Rollout, error) {
+	ro, err := h.current(r)
+	if err != nil {
+		return Rollout{}, err
+	}
+	if t != h.Claim || t == 0 {
+		return Rollout{}, h.fenced(t)
+	}
+	return ro, nil
+}
+
 // decide returns h with ro in its final or next state.
 func (h Head) decide(ro Rollout, s State, by Authority, reason string, now time.Time) Head {
 	ro.State, ro.DecidedAt, ro.DecidedBy, ro.Reason = s, now, by.String(), cut(reason)
@@ -44,12 +56,9 @@ func (h Head) decide(ro Rollout, s State, by Authority, reason string, now time.
 // Commit decides for the rollout (I2). seats are all of its epoch; rosterRevision is the roster's now. margin is
 // how far now may be off when the write takes effect: 0 in a store that has the time inside of the write.
 func (h Head) Commit(r Ref, t Token, seats []Seat, rosterRevision uint64, now time.Time, margin time.Duration) (Head, error) {
-	ro, err := h.current(r)
+	ro, err := h.claimed(r, t)
 	if err != nil {
 		return h, err
-	}
-	if t != h.Claim || t == 0 {
-		return h, h.fenced(t)
 	}
 	switch {
 	case ro.State == Committed:
@@ -109,12 +118,9 @@ func (h Head) decidable(r Ref, by Authority) (Rollout, error) {
 
 // Confirm ends a confirm window well (I7). margin is as in Commit.
 func (h Head) Confirm(r Ref, t Token, seats []Seat, now time.Time, margin time.Duration) (Head, error) {
-	ro, err := h.current(r)
+	ro, err := h.claimed(r, t)
 	if err != nil {
 		return h, err
-	}
-	if t != h.Claim || t == 0 {
-		return h, h.fenced(t)
 	}
 	switch {
 	case ro.State == Confirmed:

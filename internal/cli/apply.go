@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -14,11 +13,8 @@ import (
 // applyFlags are the flags of gdn apply.
 type applyFlags struct {
 	api.ApplyRequest
-	how     rolloutFlags
-	dryRun  bool
-	wait    bool
-	timeout time.Duration
-	given   bool // timeout was
+	how    publishFlags
+	dryRun bool
 }
 
 func (a *app) applyCommand() *cobra.Command {
@@ -40,7 +36,6 @@ On a terminal a line shows how far the fleet is.` + rolloutHelp,
 			if f.Rollout, err = f.how.options(cmd); err != nil {
 				return err
 			}
-			f.given = cmd.Flags().Changed("timeout")
 			c, err := a.client()
 			if err != nil {
 				return err
@@ -54,8 +49,6 @@ On a terminal a line shows how far the fleet is.` + rolloutHelp,
 	flags.BoolVar(&f.HoldBroken, "hold-broken", false, "publish the healthy zones, keep those that have problems as they are published")
 	flags.BoolVar(&f.Reseal, "reseal", false, "publish although nothing changed, under the current signing key")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "stop after the plan")
-	flags.BoolVar(&f.wait, "wait", false, "wait until every node serves it")
-	flags.DurationVar(&f.timeout, "timeout", 2*time.Minute, "how long --wait waits; for a rollout, unless this is given, as long as it may take")
 	f.how.add(cmd)
 	return cmd
 }
@@ -92,11 +85,8 @@ func (a *app) apply(ctx context.Context, c *api.Client, f applyFlags) error {
 	if err != nil {
 		return a.applyError(err)
 	}
-	if result.Rollout != nil && f.wait {
-		if !a.json {
-			a.printProposed(result.Rollout, true)
-		}
-		return a.waitForRollout(ctx, c, result.Rollout, rolloutTimeout(f.timeout, f.given), f.timeout, func(r *api.Rollout) error {
+	if result.Rollout != nil && f.how.wait {
+		return a.waitForRollout(ctx, c, result.Rollout, f.how, func(r *api.Rollout) error {
 			result.Rollout = r
 			return a.printJSON(result)
 		})
@@ -112,18 +102,10 @@ func (a *app) apply(ctx context.Context, c *api.Client, f applyFlags) error {
 	} else if plan.Changes > 0 {
 		a.printf("Nothing was published: version %d holds exactly this already.\n", result.Version)
 	}
-	if f.wait && result.Applied {
-		return a.waitForNodes(ctx, c, published{result.Version, result.Generation}, f.timeout)
+	if f.how.wait && result.Applied {
+		return a.waitForNodes(ctx, c, published{result.Version, result.Generation}, f.how.timeout)
 	}
 	return nil
-}
-
-// rolloutTimeout is how long a rollout is waited for; 0: as long as it may take.
-func rolloutTimeout(timeout time.Duration, given bool) time.Duration {
-	if !given {
-		return 0
-	}
-	return timeout
 }
 
 // applyError prints the plan that a refusal came with.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -15,10 +14,7 @@ import (
 // rollbackFlags are the flags of gdn rollback.
 type rollbackFlags struct {
 	api.RollbackRequest
-	how     rolloutFlags
-	wait    bool
-	timeout time.Duration
-	given   bool // timeout was
+	how publishFlags
 }
 
 func (a *app) rollbackCommand() *cobra.Command {
@@ -39,7 +35,6 @@ plan then shows what the next apply would publish again.` + rolloutHelp,
 			if f.Rollout, err = f.how.options(cmd); err != nil {
 				return err
 			}
-			f.given = cmd.Flags().Changed("timeout")
 			if len(args) == 1 {
 				n, err := strconv.ParseUint(strings.TrimPrefix(args[0], "v"), 10, 64)
 				if err != nil || n == 0 {
@@ -58,8 +53,6 @@ plan then shows what the next apply would publish again.` + rolloutHelp,
 	flags.StringVarP(&f.Message, "message", "m", "", "say why, in `TEXT` for the audit log")
 	flags.BoolVar(&f.AcceptDisruption, "accept-disruption", false, "go back although that can interrupt traffic")
 	flags.BoolVar(&f.DryRun, "dry-run", false, "stop after the plan")
-	flags.BoolVar(&f.wait, "wait", false, "wait until every node serves it")
-	flags.DurationVar(&f.timeout, "timeout", 2*time.Minute, "how long --wait waits; for a rollout, unless this is given, as long as it may take")
 	f.how.add(cmd)
 	return cmd
 }
@@ -95,11 +88,8 @@ func (a *app) rollback(ctx context.Context, c *api.Client, f rollbackFlags) erro
 	if err != nil {
 		return a.applyError(err)
 	}
-	if result.Rollout != nil && f.wait {
-		if !a.json {
-			a.printProposed(result.Rollout, true)
-		}
-		return a.waitForRollout(ctx, c, result.Rollout, rolloutTimeout(f.timeout, f.given), f.timeout, func(r *api.Rollout) error {
+	if result.Rollout != nil && f.how.wait {
+		return a.waitForRollout(ctx, c, result.Rollout, f.how, func(r *api.Rollout) error {
 			result.Rollout = r
 			return a.printJSON(result)
 		})
@@ -114,8 +104,8 @@ func (a *app) rollback(ctx context.Context, c *api.Client, f rollbackFlags) erro
 			a.printf("  sealed anew: its key was not the present one\n")
 		}
 	}
-	if err == nil && f.wait && result.RolledBack {
-		err = a.waitForNodes(ctx, c, published{result.Version, result.Generation}, f.timeout)
+	if err == nil && f.how.wait && result.RolledBack {
+		err = a.waitForNodes(ctx, c, published{result.Version, result.Generation}, f.how.timeout)
 	}
 	return err
 }

@@ -185,8 +185,11 @@ func (a *app) printProposed(r *api.Rollout, waits bool) {
 
 // waitForRollout follows what was proposed, then waits until every node serves it. With --json, answer prints the answer with
 // the rollout as it ended.
-func (a *app) waitForRollout(ctx context.Context, c *api.Client, proposed *api.Rollout, timeout, nodes time.Duration, answer func(*api.Rollout) error) error {
-	r, err := a.follow(ctx, c, proposed.ID, timeout, a.progressView())
+func (a *app) waitForRollout(ctx context.Context, c *api.Client, proposed *api.Rollout, how publishFlags, answer func(*api.Rollout) error) error {
+	if !a.json {
+		a.printProposed(proposed, true)
+	}
+	r, err := a.follow(ctx, c, proposed.ID, how.rollout, a.progressView())
 	if r == nil {
 		r = proposed
 	}
@@ -202,5 +205,5 @@ func (a *app) waitForRollout(ctx context.Context, c *api.Client, proposed *api.R
 	if !a.json {
 		a.printf("✓ %s v%d — generation %d\n", r.State, r.Version, r.Generation)
 	}
-	return a.waitForNodes(ctx, c, published{r.Version, r.Generation}, nodes)
+	return a.waitForNodes(ctx, c, published{r.Version, r.Generation}, how.timeout)
 }

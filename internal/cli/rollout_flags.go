@@ -10,15 +10,22 @@ import (
 	"github.com/guardyn-edge/guardyn/zone"
 )
 
-// rolloutFlags say how an apply or a rollback is to be published. What is not given is as gdn cluster show has it.
-type rolloutFlags struct {
+// publishFlags say how an apply or a rollback is to be published, and how long to wait for it. What is not given is as gdn cluster show has
+// it.
+type publishFlags struct {
+	wait    bool
+	timeout time.Duration
+	rollout time.Duration // how long a rollout is waited for; 0: as long as it may take
+
 	coordinated, direct    bool
 	window, deadline, soak time.Duration
 	margin                 string
 }
 
-func (f *rolloutFlags) add(cmd *cobra.Command) {
+func (f *publishFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
+	flags.BoolVar(&f.wait, "wait", false, "wait until every node serves it")
+	flags.DurationVar(&f.timeout, "timeout", 2*time.Minute, "how long --wait waits; for a rollout, unless this is given, as long as it may take")
 	flags.BoolVar(&f.coordinated, "coordinated", false, "put it to the cohort: its nodes take it over together or not at all")
 	flags.BoolVar(&f.direct, "direct", false, "each node takes it over on its own")
 	flags.DurationVar(&f.window, "confirm-window", 0, "how long the cohort has to prove that it works, else it is taken back; 0 is no trial (coordinated)")
@@ -27,8 +34,11 @@ func (f *rolloutFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.margin, "margin", "", "by how many percentage points the share of 5xx answers may rise on trial, as `2%` (coordinated)")
 }
 
-// options are what was given of f, nil when nothing was.
-func (f *rolloutFlags) options(cmd *cobra.Command) (*api.RolloutOptions, error) {
+// options are what was given of f for the request, nil when nothing was.
+func (f *publishFlags) options(cmd *cobra.Command) (*api.RolloutOptions, error) {
+	if cmd.Flags().Changed("timeout") {
+		f.rollout = f.timeout
+	}
 	var o api.RolloutOptions
 	given := false
 	switch {
