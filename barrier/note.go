@@ -36,8 +36,14 @@ func (s Situation) Observe(v View, at time.Duration) Situation {
 		}
 		s.Local.Revert = due
 	case v.Committed == t.Pointer, v.Previous != nil && v.Previous.Ref == t.Ref && v.Previous.State == Confirmed:
-		// Nothing is left to guess, even if the disk does not take it yet and the store goes out of reach.
+		// Nothing is left to guess, even if the disk does not take it yet and the store goes out of reach. What was to be left
+		// and still runs is not left any more.
 		s.Local.Revert = 0
+		if t.TakenBack != "" && s.Local.Running == t.Pointer {
+			kept := *t
+			kept.TakenBack = ""
+			s.Memory.Trial = &kept
+		}
 	}
 	return s
 }

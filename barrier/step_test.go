@@ -356,6 +356,28 @@ func TestObserve(t *testing.T) {
 			t.Errorf("runs out at %v", s.Local.Revert)
 		}
 	})
+	t.Run("a confirmed trial that was to be left and still runs is not left any more", func(t *testing.T) {
+		for _, why := range []barrier.TakenBack{barrier.ByGuess, barrier.BySupplant} {
+			was := situation(trial, left(why), running(next), built(was))
+			s := was.Observe(view(confirmed), at)
+			if got := s.Memory.Trial.TakenBack; got != "" || s.Local.Revert != 0 {
+				t.Errorf("left (%s), runs out at %v", got, s.Local.Revert)
+			}
+			if was.Memory.Trial.TakenBack != why {
+				t.Error("what was remembered before was changed")
+			}
+			// The disk does not take it, and the store goes out of reach again.
+			s = s.After(barrier.Step(s), barrier.Result{Err: errors.New("no space left on device")}).Missed().Missed()
+			if a := barrier.Step(s); a.Act != barrier.ActWait {
+				t.Errorf("takes back what is confirmed: %s %v", a.Act, a.Pointer)
+			}
+		}
+	})
+	t.Run("a confirmed trial that was left stays so until it is remembered", func(t *testing.T) {
+		if s := situation(trial, left(barrier.ByGuess)).Observe(view(confirmed), at); s.Memory.Trial.TakenBack != barrier.ByGuess {
+			t.Errorf("left (%s)", s.Memory.Trial.TakenBack)
+		}
+	})
 	t.Run("without a trial there is no deadman", func(t *testing.T) {
 		s := situation(trial, func(s *barrier.Situation) { s.Local.Revert, s.Local.RevertFails = 5, 2 }).Observe(view(trial), at)
 		if s.Local.Revert != 0 || s.Local.RevertFails != 0 {
