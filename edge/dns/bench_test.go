@@ -16,7 +16,7 @@ import (
 )
 
 // benchView has n zones of four names each.
-func benchView(b *testing.B, n int) *edge.Live {
+func benchView(b testing.TB, n int) *edge.Live {
 	b.Helper()
 	in := snapshot.Input{Now: time.Unix(1, 0)}
 	for i := range n {
@@ -139,5 +139,64 @@ func BenchmarkUDP(b *testing.B) {
 	s.Close()
 	if err := <-done; err != nil {
 		b.Error(err)
+	}
+}
+
+// TestNoAllocation: what a query costs does not grow the heap, from the socket to the socket.
+func TestNoAllocation(t *testing.T) {
+	s, err := NewServer(Config{Live: benchView(t, 10), Addr: "127.0.0.1:0", RateLimitSlip: 1, RateLimit: 1000, NSID: "node"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Listen(); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- s.Serve(context.Background()) }()
+	conn, err := net.Dial("udp", s.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range []struct {
+		name  string
+		qtype uint16
+	}{
+		{"www.zone7.example.", mdns.TypeA},
+		{"c.zone7.example.", mdns.TypeA},
+		{"none.zone7.example.", mdns.TypeA},
+		{"x.w.zone7.example.", mdns.TypeTXT},
+		{"zone7.example.", mdns.TypeSOA},
+		{"zone7.example.", mdns.TypeANY},
+		{"www.other.", mdns.TypeA},
+	} {
+		m := new(mdns.Msg)
+		m.SetQuestion(row.name, row.qtype)
+		m.SetEdns0(1232, false)
+		m.IsEdns0().Option = append(m.IsEdns0().Option, &mdns.EDNS0_NSID{Code: mdns.EDNS0NSID})
+		query, err := m.Pack()
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer := make([]byte, udpSize)
+		conn.SetReadDeadline(time.Now().Add(20 * time.Second))
+		// The limit is reached on the way.
+		if n := testing.AllocsPerRun(2000, func() {
+			if _, err := conn.Write(query); err != nil {
+				t.Error(err)
+			}
+			if _, err := conn.Read(answer); err != nil {
+				t.Error(err)
+			}
+		}); n != 0 {
+			t.Errorf("%s %s: %g allocations a query", row.name, mdns.Type(row.qtype), n)
+		}
+	}
+	if got := s.Stats(); got.RateSlipped == 0 {
+		t.Error("the limit was not reached")
+	}
+	conn.Close()
+	s.Close()
+	if err := <-done; err != nil {
+		t.Error(err)
 	}
 }

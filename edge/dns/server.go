@@ -157,7 +157,7 @@ func (s *Server) isClosing() bool {
 }
 
 // limited applies response-rate limiting to the answer that r has just made and returns what to send.
-func (s *Server) limited(r *responder, c *counters, from netip.Addr, answer []byte) []byte {
+func (s *Server) limited(r *responder, c *counters, from netip.Addr, now time.Time, answer []byte) []byte {
 	if s.limiter == nil || contains(s.config.RateLimitExempt, from) {
 		return answer
 	}
@@ -165,7 +165,7 @@ func (s *Server) limited(r *responder, c *counters, from netip.Addr, answer []by
 	if r.zone != nil {
 		name.apex, name.class = r.zone.Apex(), -1
 	}
-	if s.limiter.allow(from, name, s.config.Now()) {
+	if s.limiter.allow(from, name, now) {
 		return answer
 	}
 	slip := s.config.RateLimitSlip

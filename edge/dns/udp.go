@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"runtime/debug"
+	"time"
 )
 
 // readSize is how much of a UDP message is read. A query that fills it is ignored.
@@ -33,65 +34,51 @@ func (s *Server) serveUDP(u *udpSocket) error {
 	}
 }
 
-// readUDP answers until reading fails, or handling a message panics: a fault must not take the node down.
+// readUDP answers until reading fails.
 func (s *Server) readUDP(u *udpSocket) error {
-	defer s.recoverPanic(&u.counters)
-	r := &responder{nsid: []byte(s.config.NSID)}
-	var message, oob, out []byte
-	message, out = make([]byte, readSize), make([]byte, 0, udpSize)
-	if s.addr.Addr().IsUnspecified() {
-		oob = make([]byte, controlSize)
+	b, err := newBatch(u.conn, s.addr.Addr().IsUnspecified())
+	if err != nil {
+		return err
 	}
+	r := &responder{nsid: []byte(s.config.NSID)}
 	for {
-		n, control, from, err := readFrom(u.conn, message, oob)
+		n, err := b.receive()
 		if err != nil {
 			return err
 		}
-		u.counters.queries.Add(1)
-		client := clientAddr(from)
-		var answer []byte
-		if n < len(message) {
-			answer = r.respond(&s.config, client, overUDP, message[:n], out)
+		now := s.config.Now()
+		u.counters.queries.Add(uint64(n))
+		for i := range n {
+			message, client := b.message(i)
+			if answer := s.answerUDP(r, &u.counters, client, now, message, b.room(i)); answer != nil {
+				b.queue(i, answer)
+			}
 		}
-		if answer == nil {
-			u.counters.ignored.Add(1)
-			continue
-		}
-		if answer = s.limited(r, &u.counters, client, answer); answer == nil {
-			continue
-		}
-		u.counters.made(&r.message)
-		if err := writeTo(u.conn, answer, control, from); err != nil {
-			u.counters.sendErrors.Add(1)
+		if failed := b.send(); failed > 0 {
+			u.counters.sendErrors.Add(uint64(failed))
 		}
 	}
+}
+
+// answerUDP answers one message in buf, nil when there is nothing to send. The answer is counted. A fault takes neither
+// the node down nor other messages' answers with it.
+func (s *Server) answerUDP(r *responder, c *counters, client netip.Addr, now time.Time, message, buf []byte) (answer []byte) {
+	defer s.recoverPanic(c)
+	if message != nil {
+		buf = r.respond(&s.config, client, overUDP, message, buf)
+	}
+	if message == nil || buf == nil {
+		c.ignored.Add(1)
+		return nil
+	}
+	if buf = s.limited(r, c, client, now, buf); buf != nil {
+		c.made(&r.message)
+	}
+	return buf
 }
 
 // clientAddr is the address that prefixes are matched with.
 func clientAddr(from netip.AddrPort) netip.Addr { return from.Addr().Unmap().WithZone("") }
-
-// readFrom reads a message and, when oob is not nil, the local address that it came to, as control
-// messages for the answer.
-func readFrom(c *net.UDPConn, b, oob []byte) (n int, control []byte, from netip.AddrPort, err error) {
-	if oob == nil {
-		n, from, err = c.ReadFromUDPAddrPort(b)
-		return n, nil, from, err
-	}
-	n, oobn, _, from, err := c.ReadMsgUDPAddrPort(b, oob)
-	if err != nil {
-		return 0, nil, from, err
-	}
-	return n, sourceControl(oob[:oobn]), from, nil
-}
-
-func writeTo(c *net.UDPConn, b, control []byte, to netip.AddrPort) error {
-	if control == nil {
-		_, err := c.WriteToUDPAddrPort(b, to)
-		return err
-	}
-	_, _, err := c.WriteMsgUDPAddrPort(b, control, to)
-	return err
-}
 
 // recoverPanic counts and logs a panic, with its stack.
 func (s *Server) recoverPanic(c *counters) {
