@@ -27,6 +27,8 @@ type Options struct {
 	// Programs is where rules of different zones share compiled expressions; nil takes the old view's, or a
 	// new cache of the default size.
 	Programs *rules.Programs
+	// Monitor takes notice of what becomes of origins; nil takes the old view's, or none.
+	Monitor *pool.Monitor
 }
 
 // MaxServiceAddresses bounds Options.ServiceAddresses, so that they fit one UDP answer with room to spare.
@@ -52,7 +54,7 @@ func Compile(old *View, s *snapshot.Snapshot, generation uint64, o Options) (*Vi
 	}
 	v := &View{
 		snapshot: s, generation: generation, epoch: o.Epoch,
-		service: rrset.PackAddresses(o.ServiceAddresses), programs: o.Programs,
+		service: rrset.PackAddresses(o.ServiceAddresses), programs: o.Programs, monitor: o.Monitor,
 	}
 	var prev *snapshot.Snapshot
 	var before index
@@ -60,6 +62,9 @@ func Compile(old *View, s *snapshot.Snapshot, generation uint64, o Options) (*Vi
 		prev, before = old.snapshot, old.index
 		if v.programs == nil {
 			v.programs = old.programs
+		}
+		if v.monitor == nil {
+			v.monitor = old.monitor
 		}
 	}
 	if v.programs == nil {
@@ -70,7 +75,7 @@ func Compile(old *View, s *snapshot.Snapshot, generation uint64, o Options) (*Vi
 		return v, nil
 	}
 	delta := s.Delta(prev)
-	added, err := compileZones(&before, delta.Changed, v.programs)
+	added, err := compileZones(&before, delta.Changed, v.programs, v.monitor)
 	if err != nil {
 		return nil, fmt.Errorf("compile: %w", err)
 	}
@@ -98,7 +103,7 @@ func Compile(old *View, s *snapshot.Snapshot, generation uint64, o Options) (*Vi
 }
 
 // compileZones compiles zones on all processors. before holds the zones of the old view.
-func compileZones(before *index, zones []*zone.Zone, programs *rules.Programs) ([]*Zone, error) {
+func compileZones(before *index, zones []*zone.Zone, programs *rules.Programs, monitor *pool.Monitor) ([]*Zone, error) {
 	out := make([]*Zone, len(zones))
 	failed := make([]error, len(zones))
 	var next atomic.Int64
@@ -109,7 +114,7 @@ func compileZones(before *index, zones []*zone.Zone, programs *rules.Programs) (
 			if i >= len(zones) {
 				return
 			}
-			out[i], failed[i] = compileZone(&c, before.of(zones[i]), zones[i], programs)
+			out[i], failed[i] = compileZone(&c, before.of(zones[i]), zones[i], programs, monitor)
 		}
 	}
 	var workers sync.WaitGroup
@@ -135,7 +140,7 @@ func compileZones(before *index, zones []*zone.Zone, programs *rules.Programs) (
 
 // compileZone compiles z. old, which may be nil, is the zone of that apex in the old view: its pools keep
 // what they learnt, and what z shares with it is not compiled again.
-func compileZone(c *rrset.Compiler, old *Zone, z *zone.Zone, programs *rules.Programs) (*Zone, error) {
+func compileZone(c *rrset.Compiler, old *Zone, z *zone.Zone, programs *rules.Programs, monitor *pool.Monitor) (*Zone, error) {
 	out := &Zone{Config: z}
 	var oldPools *pool.Set
 	if old != nil {
@@ -161,7 +166,7 @@ func compileZone(c *rrset.Compiler, old *Zone, z *zone.Zone, programs *rules.Pro
 		}
 	}
 	if len(z.Pools) > 0 || len(z.LoadBalancers) > 0 {
-		if out.Pools, err = pool.Compile(z, oldPools); err != nil {
+		if out.Pools, err = pool.Compile(z, oldPools, monitor); err != nil {
 			return nil, err
 		}
 	}

@@ -129,3 +129,59 @@ func (x *index) of(z *zone.Zone) *Zone {
 	}
 	return x.get(apex)
 }
+
+// changed calls f for each zone that is in x or in old and not in both as the same value, with what each has
+// under its apex. Buckets that both share are passed over.
+func (x *index) changed(old *index, f func(before, after *Zone)) {
+	var none [fanout][]indexEntry
+	was, is := &none, &none
+	if old.buckets != nil {
+		was = old.buckets
+	}
+	if x.buckets != nil {
+		is = x.buckets
+	}
+	if old.buckets != nil && x.buckets != nil && old.seed != x.seed { // nothing is shared
+		for i := range was {
+			for _, e := range was[i] {
+				f(e.zone, x.get([]byte(e.zone.apex)))
+			}
+		}
+		for i := range is {
+			for _, e := range is[i] {
+				if old.get([]byte(e.zone.apex)) == nil {
+					f(nil, e.zone)
+				}
+			}
+		}
+		return
+	}
+	for i := range was {
+		a, b := was[i], is[i]
+		if len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) {
+			continue
+		}
+		// Both are sorted by hash; of one hash there are few.
+		for _, e := range a {
+			if after := inBucket(b, e); after != e.zone {
+				f(e.zone, after)
+			}
+		}
+		for _, e := range b {
+			if inBucket(a, e) == nil {
+				f(nil, e.zone)
+			}
+		}
+	}
+}
+
+// inBucket returns the zone of e's apex in b, nil when there is none.
+func inBucket(b []indexEntry, e indexEntry) *Zone {
+	at, _ := slices.BinarySearchFunc(b, e.hash, func(e indexEntry, h uint64) int { return cmp.Compare(e.hash, h) })
+	for ; at < len(b) && b[at].hash == e.hash; at++ {
+		if b[at].zone.apex == e.zone.apex {
+			return b[at].zone
+		}
+	}
+	return nil
+}

@@ -22,17 +22,17 @@ func TestCompileFailsWhole(t *testing.T) {
 		}
 		zones = append(zones, z)
 	}
-	out, err := compileZones(new(index), zones[:1], rules.NewPrograms(0))
+	out, err := compileZones(new(index), zones[:1], rules.NewPrograms(0), nil)
 	if err != nil || out[0] == nil {
 		t.Fatal(err)
 	}
-	_, err = compileZones(new(index), zones[:3], rules.NewPrograms(0))
+	_, err = compileZones(new(index), zones[:3], rules.NewPrograms(0), nil)
 	for _, want := range []string{"zone z1.example: record z1.example A: ", "zone z2.example: record z2.example A: "} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %s", err, want)
 		}
 	}
-	_, err = compileZones(new(index), zones, rules.NewPrograms(0))
+	_, err = compileZones(new(index), zones, rules.NewPrograms(0), nil)
 	if n := strings.Count(err.Error(), "\n") + 1; n != maxErrors+1 || !strings.HasSuffix(err.Error(), "and more") {
 		t.Errorf("%d lines: %v", n, err)
 	}

@@ -23,6 +23,7 @@ type View struct {
 	epoch      uint64
 	service    rrset.Addresses
 	programs   *rules.Programs
+	monitor    *pool.Monitor
 	index      index
 }
 
@@ -55,6 +56,17 @@ func (v *View) Snapshot() *snapshot.Snapshot { return v.snapshot }
 
 // Len is how many zones v holds.
 func (v *View) Len() int { return v.index.n }
+
+// Changed calls f for each zone that v does not share with old, with the zone of that apex in each; one of them
+// is nil for a zone that only the other has. old may be nil. It costs what differs, and a pass over what a few
+// thousandths of the zones are found by.
+func (v *View) Changed(old *View, f func(before, after *Zone)) {
+	var before index
+	if old != nil {
+		before = old.index
+	}
+	v.index.changed(&before, f)
+}
 
 // Service returns the node's own addresses, packed as answers of proxied names.
 func (v *View) Service() *rrset.Addresses { return &v.service }

@@ -175,7 +175,21 @@ func (c *canonical) pool(p *zone.Pool) {
 		}
 		c.b = append(c.b, ']')
 	}
+	if p.OutlierDetection != nil {
+		o.member(c, "outlier_detection")
+		c.outlier(p.OutlierDetection)
+	}
 	o.text(c, "policy", string(p.Policy))
+	o.duration(c, "slow_start", p.SlowStart)
+	c.b = append(c.b, '}')
+}
+
+func (c *canonical) outlier(d *zone.OutlierDetection) {
+	o := c.open()
+	o.duration(c, "base_ejection_time", d.BaseEjectionTime)
+	o.integer(c, "consecutive_failures", int64(d.ConsecutiveFailures))
+	o.pointer(c, "enabled", d.Enabled)
+	o.integer(c, "max_ejection_percent", int64(d.MaxEjectionPercent))
 	c.b = append(c.b, '}')
 }
 

@@ -20,6 +20,24 @@ type Pool struct {
 	Health *HealthCheck `json:"health,omitzero"`
 	// Policy by which a request picks an origin; default round_robin.
 	Policy Policy `json:"policy,omitempty"`
+	// SlowStart is over how long the weight of an origin that is back from being unhealthy or ejected rises
+	// to its own, 1s to 1h; zero: at once.
+	SlowStart Duration `json:"slow_start,omitzero"`
+	// OutlierDetection is nil for one with all defaults.
+	OutlierDetection *OutlierDetection `json:"outlier_detection,omitzero"`
+}
+
+// OutlierDetection is how a node takes an origin out of its pool for a while because requests to it fail: no
+// connection, no answer in time, or status 502, 503 or 504. The last usable origin of a pool always stays.
+type OutlierDetection struct {
+	// Enabled is true when absent.
+	Enabled *bool `json:"enabled,omitempty"`
+	// ConsecutiveFailures that eject an origin, 1 to 1000, default 5.
+	ConsecutiveFailures int `json:"consecutive_failures,omitzero"`
+	// BaseEjectionTime times the number of ejections is how long one lasts, 1s to 1h, default 30s.
+	BaseEjectionTime Duration `json:"base_ejection_time,omitzero"`
+	// MaxEjectionPercent of a pool's origins may be ejected at one time, but always one; 1 to 100, default 50.
+	MaxEjectionPercent int `json:"max_ejection_percent,omitzero"`
 }
 
 // Origin is one server behind the node.

@@ -41,6 +41,15 @@ func (p Pool) Normalize() (Pool, error) {
 		bad.in("health", err)
 		out.Health = &h
 	}
+	inRange(&bad, "slow_start", p.SlowStart, second, hour, Duration.String)
+	out.SlowStart = p.SlowStart
+	if p.OutlierDetection != nil {
+		d, err := p.OutlierDetection.Normalize()
+		bad.in("outlier_detection", err)
+		if d != (OutlierDetection{}) {
+			out.OutlierDetection = &d
+		}
+	}
 	switch p.Policy {
 	case "", PolicyLeastConn, PolicyRandomTwo, PolicyClientIP:
 	case PolicyRoundRobin:
@@ -201,6 +210,44 @@ func (h HealthCheck) Effective() HealthCheck {
 	or(&h.HealthyThreshold, defaultHealthyThreshold)
 	or(&h.UnhealthyThreshold, defaultUnhealthyThreshold)
 	return h
+}
+
+// Defaults of outlier detection.
+const (
+	defaultConsecutiveFailures = 5
+	defaultBaseEjectionTime    = 30 * second
+	defaultMaxEjectionPercent  = 50
+)
+
+// Normalize returns d in normal form, or all that is wrong with it, joined. Numbers of a detection that is not enabled say nothing and
+// are zero.
+func (d OutlierDetection) Normalize() (OutlierDetection, error) {
+	var bad problems
+	d.Enabled = zeroTrue(d.Enabled)
+	inRange(&bad, "consecutive_failures", d.ConsecutiveFailures, 1, 1000, decimal)
+	zeroDefault(&d.ConsecutiveFailures, defaultConsecutiveFailures)
+	inRange(&bad, "base_ejection_time", d.BaseEjectionTime, second, hour, Duration.String)
+	zeroDefault(&d.BaseEjectionTime, defaultBaseEjectionTime)
+	inRange(&bad, "max_ejection_percent", d.MaxEjectionPercent, 1, 100, decimal)
+	zeroDefault(&d.MaxEjectionPercent, defaultMaxEjectionPercent)
+	if err := bad.err(); err != nil {
+		return OutlierDetection{}, err
+	}
+	if d.Enabled != nil {
+		return OutlierDetection{Enabled: d.Enabled}, nil
+	}
+	return d, nil
+}
+
+// Effective returns d with each member that is absent replaced by its default.
+func (d OutlierDetection) Effective() OutlierDetection {
+	if d.Enabled == nil {
+		d.Enabled = new(true)
+	}
+	or(&d.ConsecutiveFailures, defaultConsecutiveFailures)
+	or(&d.BaseEjectionTime, defaultBaseEjectionTime)
+	or(&d.MaxEjectionPercent, defaultMaxEjectionPercent)
+	return d
 }
 
 // or sets v to def when it is zero.

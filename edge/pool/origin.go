@@ -3,14 +3,14 @@ package pool
 import (
 	"hash/fnv"
 	"net"
-	"sync/atomic"
 
 	"github.com/guardyn-edge/guardyn/zone"
 )
 
 // Origin is one server of a pool. Its fields are set by Compile and never change.
 type Origin struct {
-	// Pool and Name say which origin it is.
+	// Zone, Pool and Name say which origin it is.
+	Zone       zone.ID
 	Pool, Name string
 	Scheme     zone.Scheme
 	// Address is host:port, the port always written.
@@ -21,21 +21,30 @@ type Origin struct {
 	Weight int
 
 	seed uint64
+	pool *pool
 	// state outlives this value when the next snapshot has an origin that speaks to the same server in
 	// the same way.
 	state *originState
 }
 
-// originState is what a node learns about an origin while it serves.
-type originState struct {
-	inflight atomic.Int64
-}
-
 // Begin counts a request towards o until End, which the caller must call once for each Begin.
 func (o *Origin) Begin() { o.state.inflight.Add(1) }
 
-// End is the counterpart of Begin.
-func (o *Origin) End() { o.state.inflight.Add(-1) }
+// End is the counterpart of Begin and tells how the request went. A run of gateway failures ejects o.
+func (o *Origin) End(r Result) {
+	o.state.inflight.Add(-1)
+	kind := r.Kind()
+	o.pool.monitor.count(kind, r.Latency)
+	switch {
+	case kind == Canceled:
+	case kind.failed():
+		if n := o.state.failures.Add(1); o.pool.outlier.on && int(n) >= o.pool.outlier.failures {
+			o.pool.eject(o, r)
+		}
+	case o.state.failures.Load() != 0:
+		o.state.failures.Store(0)
+	}
+}
 
 // Inflight is how many requests are between Begin and End, those under earlier snapshots included.
 func (o *Origin) Inflight() int64 { return o.state.inflight.Load() }
@@ -53,10 +62,10 @@ func (o *Origin) identity() identity {
 	return identity{o.Pool, o.Scheme, o.Address, o.HostHeader, o.SNI}
 }
 
-// newOrigin resolves the defaults of c. Its state is the caller's to give.
-func newOrigin(pool string, c zone.Origin) *Origin {
+// newOrigin resolves the defaults of c. Its pool and state are the caller's to give.
+func newOrigin(id zone.ID, pool string, c zone.Origin) *Origin {
 	o := &Origin{
-		Pool: pool, Name: c.Name, Scheme: c.Scheme, Address: c.Address,
+		Zone: id, Pool: pool, Name: c.Name, Scheme: c.Scheme, Address: c.Address,
 		HostHeader: c.HostHeader, SNI: c.SNI, Weight: max(c.Weight, 1),
 	}
 	if o.Scheme == "" {

@@ -5,146 +5,223 @@ import (
 	"math"
 	"math/rand/v2"
 	"net/netip"
+	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/guardyn-edge/guardyn/zone"
 )
 
 // pool is one pool's origins and the state of its policy.
 type pool struct {
-	config  zone.Pool
-	origins []*Origin
-	policy  zone.Policy
-	// even says that all weights are equal.
-	even bool
-	// cumulative holds, for each origin, the sum of the weights up to and with it.
-	cumulative []int
+	config    zone.Pool
+	origins   []*Origin
+	policy    zone.Policy
+	slowStart time.Duration
+	outlier   outlier
+	monitor   *Monitor
+	shared    *sharedPool
+	all       choice // every origin at its full weight
 
-	turn atomic.Uint64 // of round robin, even weights
+	turn atomic.Uint64 // where an even rotation, or a comparison of equals, goes on
 
-	mu      sync.Mutex // of current, uneven weights
-	current []int
+	mu      sync.Mutex // of current
+	current []int64    // accounts of an uneven rotation, by place
+
+	random func(n int64) int64 // in [0, n)
 }
 
-func newPool(config zone.Pool, origins []*Origin) *pool {
-	p := &pool{config: config, origins: origins, policy: config.Policy, even: true}
-	sum := 0
-	for _, o := range origins {
-		sum += o.Weight
-		p.cumulative = append(p.cumulative, sum)
-		p.even = p.even && o.Weight == origins[0].Weight
-	}
-	if !p.even {
-		p.current = make([]int, len(origins))
-	}
-	return p
+// sharedPool is what the pools of one name share over snapshots.
+type sharedPool struct {
+	ejecting sync.Mutex // one ejection at a time sees how many there are
 }
 
-// pick chooses an origin, nil when the pool has none.
-func (p *pool) pick(client netip.Addr) *Origin {
-	switch len(p.origins) {
+// choice is what a policy chooses from.
+type choice struct {
+	candidates []candidate
+	even       bool // all weights are equal
+}
+
+type candidate struct {
+	*Origin
+	at     int   // place in the pool
+	weight int64 // in thousandths of the configured unit, so that shares of it are exact
+	sum    int64 // of the weights up to and with this one
+}
+
+func (c *choice) add(o *Origin, at int, weight int64) {
+	sum := weight
+	if n := len(c.candidates); n > 0 {
+		sum += c.candidates[n-1].sum
+		c.even = c.even && weight == c.candidates[0].weight
+	}
+	c.candidates = append(c.candidates, candidate{o, at, weight, sum})
+}
+
+func (c *choice) total() int64 { return c.candidates[len(c.candidates)-1].sum }
+
+// seal makes p ready for use once it has its origins.
+func (p *pool) seal() {
+	p.all = choice{candidates: make([]candidate, 0, len(p.origins)), even: true}
+	for i, o := range p.origins {
+		o.pool = p
+		p.all.add(o, i, full*int64(o.Weight))
+	}
+	p.current = make([]int64, len(p.origins))
+	p.random = rand.Int64N
+}
+
+// pick chooses a usable origin that is not of tried, nil when there is none.
+func (p *pool) pick(client netip.Addr, tried []*Origin) *Origin {
+	if len(tried) == 0 && p.unimpaired() {
+		return p.choose(&p.all, client)
+	}
+	var buf [16]candidate
+	c := choice{candidates: buf[:0], even: true}
+	now := time.Now()
+	for i, o := range p.origins {
+		share := int64(full)
+		if o.state.impaired.Load() != 0 {
+			var flags uint32
+			if flags, share = o.refresh(now); flags&(unhealthy|ejected) != 0 {
+				continue
+			}
+		}
+		if !slices.ContainsFunc(tried, func(t *Origin) bool { return t.state == o.state }) {
+			c.add(o, i, share*int64(o.Weight))
+		}
+	}
+	return p.choose(&c, client)
+}
+
+// pickAny is pick among all origins, as if each were well.
+func (p *pool) pickAny(client netip.Addr, tried []*Origin) *Origin {
+	if len(tried) == 0 {
+		return p.choose(&p.all, client)
+	}
+	var buf [16]candidate
+	c := choice{candidates: buf[:0], even: true}
+	for i, o := range p.origins {
+		if !slices.ContainsFunc(tried, func(t *Origin) bool { return t.state == o.state }) {
+			c.add(o, i, full*int64(o.Weight))
+		}
+	}
+	return p.choose(&c, client)
+}
+
+func (p *pool) unimpaired() bool {
+	for _, o := range p.origins {
+		if o.state.impaired.Load() != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// choose asks the policy.
+func (p *pool) choose(c *choice, client netip.Addr) *Origin {
+	switch len(c.candidates) {
 	case 0:
 		return nil
 	case 1:
-		return p.origins[0]
+		return c.candidates[0].Origin
 	}
 	switch p.policy {
 	case zone.PolicyLeastConn:
-		return p.leastConnections()
+		return p.leastConnections(c)
 	case zone.PolicyRandomTwo:
-		return p.randomTwo()
+		return p.randomTwo(c)
 	case zone.PolicyClientIP:
-		return p.clientHash(client)
+		return clientHash(c, client)
 	default:
-		return p.roundRobin()
+		return p.roundRobin(c)
 	}
 }
 
 // roundRobin gives each origin as many turns of a cycle as its weight says, spread over the cycle: each turn
 // adds every weight to its origin's account, the richest serves and pays the sum of the weights.
-func (p *pool) roundRobin() *Origin {
-	if p.even {
-		return p.origins[(p.turn.Add(1)-1)%uint64(len(p.origins))]
+func (p *pool) roundRobin(c *choice) *Origin {
+	if c.even {
+		return c.candidates[(p.turn.Add(1)-1)%uint64(len(c.candidates))].Origin
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	best := 0
-	for i, o := range p.origins {
-		p.current[i] += o.Weight
-		if p.current[i] > p.current[best] {
+	best := -1
+	for i := range c.candidates {
+		one := &c.candidates[i]
+		p.current[one.at] += one.weight
+		if best < 0 || p.current[one.at] > p.current[c.candidates[best].at] {
 			best = i
 		}
 	}
-	p.current[best] -= p.cumulative[len(p.cumulative)-1]
-	return p.origins[best]
+	p.current[c.candidates[best].at] -= c.total()
+	return c.candidates[best].Origin
 }
 
 // leastConnections compares requests in flight per weight, beginning at a place that moves on so that equal
 // origins share.
-func (p *pool) leastConnections() *Origin {
-	n := uint64(len(p.origins))
+func (p *pool) leastConnections(c *choice) *Origin {
+	n := uint64(len(c.candidates))
 	start := p.turn.Add(1) - 1
-	var best *Origin
-	for i := range n {
-		o := p.origins[(start+i)%n]
-		if best == nil || lighter(o, best) {
-			best = o
+	best := &c.candidates[start%n]
+	for i := uint64(1); i < n; i++ {
+		if one := &c.candidates[(start+i)%n]; one.lighter(best) {
+			best = one
 		}
 	}
-	return best
+	return best.Origin
 }
 
 // randomTwo draws two different origins by weight and takes the lighter one.
-func (p *pool) randomTwo() *Origin {
-	i := p.draw(-1)
-	j := p.draw(i)
-	if lighter(p.origins[j], p.origins[i]) {
-		return p.origins[j]
+func (p *pool) randomTwo(c *choice) *Origin {
+	i := p.draw(c, -1)
+	j := p.draw(c, i)
+	if c.candidates[j].lighter(&c.candidates[i]) {
+		return c.candidates[j].Origin
 	}
-	return p.origins[i]
+	return c.candidates[i].Origin
 }
 
-// draw returns the index of a random origin by weight, never not.
-func (p *pool) draw(not int) int {
-	total := p.cumulative[len(p.cumulative)-1]
-	skipFrom, skip := total, 0
+// draw returns the index of a random candidate by weight, never not.
+func (p *pool) draw(c *choice, not int) int {
+	total := c.total()
+	skipFrom, skip := total, int64(0)
 	if not >= 0 {
-		skip = p.origins[not].Weight
-		skipFrom = p.cumulative[not] - skip
+		skip = c.candidates[not].weight
+		skipFrom = c.candidates[not].sum - skip
 	}
-	r := rand.IntN(total - skip)
+	r := p.random(total - skip)
 	if r >= skipFrom {
 		r += skip
 	}
-	lo, hi := 0, len(p.cumulative)-1
-	for lo < hi {
-		if mid := (lo + hi) / 2; p.cumulative[mid] > r {
-			hi = mid
-		} else {
-			lo = mid + 1
+	i, _ := slices.BinarySearchFunc(c.candidates, r, func(one candidate, r int64) int {
+		if one.sum <= r {
+			return -1
 		}
-	}
-	return lo
+		return 1
+	})
+	return i
 }
 
 // lighter reports whether a has fewer requests in flight per weight than b.
-func lighter(a, b *Origin) bool {
-	return (a.Inflight()+1)*int64(b.Weight) < (b.Inflight()+1)*int64(a.Weight)
+func (a *candidate) lighter(b *candidate) bool {
+	return (a.Inflight()+1)*b.weight < (b.Inflight()+1)*a.weight
 }
 
 // clientHash is weighted rendezvous hashing: a client stays with its origin on every node, and an origin
 // that goes or comes moves only the clients that were or will be its own.
-func (p *pool) clientHash(client netip.Addr) *Origin {
+func clientHash(c *choice, client netip.Addr) *Origin {
 	b := client.Unmap().As16()
 	key := mix(binary.BigEndian.Uint64(b[:8])) ^ binary.BigEndian.Uint64(b[8:])
 	var best *Origin
 	bestScore := math.Inf(-1)
-	for _, o := range p.origins {
+	for i := range c.candidates {
+		one := &c.candidates[i]
 		// A uniform number in (0,1), with 53 bits so that it is exact.
-		u := (float64(mix(key^mix(o.seed))>>11) + 0.5) / (1 << 53)
-		if score := float64(o.Weight) / -math.Log(u); score > bestScore {
-			best, bestScore = o, score
+		u := (float64(mix(key^mix(one.seed))>>11) + 0.5) / (1 << 53)
+		if score := float64(one.weight) / -math.Log(u); score > bestScore {
+			best, bestScore = one.Origin, score
 		}
 	}
 	return best

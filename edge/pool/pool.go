@@ -4,59 +4,64 @@ package pool
 import (
 	"errors"
 	"fmt"
-	"net/netip"
 	"reflect"
 	"strings"
+	"time"
 
 	"github.com/guardyn-edge/guardyn/zone"
 )
 
-// Set is the compiled pools and load balancers of one zone. Its configuration is immutable; the counters
-// that choosing needs are safe for concurrent use. A nil Set has no pools.
+// Set is the compiled pools and load balancers of one zone. Its configuration is immutable; what choosing needs
+// to know of origins is safe for concurrent use. A nil Set has no pools.
 type Set struct {
 	pools     map[string]*pool
-	balancers map[string][]*pool // by name
-	wildcards map[string][]*pool // by name less its "*."
+	balancers map[string]*Balancer // by name
+	wildcards map[string]*Balancer // by name less its "*."
 	// states are the origins' states by what they are, for the next Compile.
 	states map[identity]*originState
 }
 
 // Compile compiles z's pools and load balancers. Pools and origins that are unchanged since old (may be nil)
-// keep their counters, shared with old, so that requests still running under it count. Health checks and
-// sticky cookies of z are carried by the snapshot and not acted on by this package: an origin that is
-// enabled is taken to work.
-func Compile(z *zone.Zone, old *Set) (*Set, error) {
+// keep what is known of them, shared with old: requests still running under it count, and an origin that is unhealthy
+// or ejected stays so. m, which may be nil, takes notice of what becomes of the origins.
+func Compile(z *zone.Zone, old *Set, m *Monitor) (*Set, error) {
 	if len(z.Pools) == 0 && len(z.LoadBalancers) == 0 {
 		return nil, nil
 	}
 	s := &Set{
 		pools:     make(map[string]*pool, len(z.Pools)),
-		balancers: make(map[string][]*pool, len(z.LoadBalancers)),
-		wildcards: make(map[string][]*pool),
+		balancers: make(map[string]*Balancer, len(z.LoadBalancers)),
+		wildcards: make(map[string]*Balancer),
 		states:    make(map[identity]*originState),
 	}
 	for name, config := range z.Pools {
-		s.pools[name] = s.compilePool(name, config, old)
+		s.pools[name] = s.compilePool(z.ID, name, config, old, m)
 	}
 	var problems []error
 	for host, config := range z.LoadBalancers {
-		names := config.Pools
-		if config.Fallback != "" {
-			names = append(names[:len(names):len(names)], config.Fallback)
-		}
-		ordered := make([]*pool, 0, len(names))
-		for _, name := range names {
+		b := new(Balancer)
+		find := func(name string) *pool {
 			p := s.pools[name]
 			if p == nil {
 				problems = append(problems, fmt.Errorf("load balancer %s: pool %q does not exist in zone %s", host, name, z.Name))
-				continue
 			}
-			ordered = append(ordered, p)
+			return p
+		}
+		for _, name := range config.Pools {
+			if p := find(name); p != nil {
+				b.pools = append(b.pools, p)
+			}
+		}
+		if config.Fallback != "" {
+			b.fallback = find(config.Fallback)
+		}
+		if config.Sticky != nil {
+			b.compileSticky(z.ID, config.Sticky)
 		}
 		if wild, ok := strings.CutPrefix(host.String(), "*."); ok {
-			s.wildcards[wild] = ordered
+			s.wildcards[wild] = b
 		} else {
-			s.balancers[host.String()] = ordered
+			s.balancers[host.String()] = b
 		}
 	}
 	if len(problems) > 0 {
@@ -65,65 +70,89 @@ func Compile(z *zone.Zone, old *Set) (*Set, error) {
 	return s, nil
 }
 
-func (s *Set) compilePool(name string, config zone.Pool, old *Set) *pool {
+func (s *Set) compilePool(id zone.ID, name string, config zone.Pool, old *Set, m *Monitor) *pool {
+	shared := new(sharedPool)
 	if old != nil {
-		if p := old.pools[name]; p != nil && reflect.DeepEqual(p.config, config) {
-			for _, o := range p.origins {
-				s.states[o.identity()] = o.state
+		if p := old.pools[name]; p != nil {
+			if p.monitor == m && reflect.DeepEqual(p.config, config) {
+				for _, o := range p.origins {
+					s.states[o.identity()] = o.state
+				}
+				return p
 			}
-			return p
+			shared = p.shared
 		}
 	}
-	origins := make([]*Origin, 0, len(config.Origins))
+	p := &pool{
+		config: config, policy: config.Policy, slowStart: time.Duration(config.SlowStart), outlier: newOutlier(config.OutlierDetection),
+		monitor: m, shared: shared, origins: make([]*Origin, 0, len(config.Origins)),
+	}
 	for _, c := range config.Origins {
 		if c.Enabled != nil && !*c.Enabled {
 			continue
 		}
-		o := newOrigin(name, c)
-		id := o.identity()
-		state := s.states[id] // two origins of a pool may be one server
+		o := newOrigin(id, name, c)
+		key := o.identity()
+		state := s.states[key] // two origins of a pool may be one server
 		if state == nil && old != nil {
-			state = old.states[id]
+			state = old.states[key]
 		}
 		if state == nil {
 			state = new(originState)
 		}
-		s.states[id], o.state = state, state
-		origins = append(origins, o)
+		s.states[key], o.state = state, state
+		p.origins = append(p.origins, o)
 	}
-	return newPool(config, origins)
+	p.seal()
+	return p
 }
 
-// Pick chooses an origin for a host in normal form by its load balancer: the one of exactly that name, else
-// that of the nearest wildcard above it (as a DNS wildcard covers every depth, RFC 4592), then of its pools
-// in order, then of its fallback. It returns nil when there is none.
-func (s *Set) Pick(host string, client netip.Addr) *Origin {
+func newOutlier(config *zone.OutlierDetection) outlier {
+	if config == nil {
+		config = new(zone.OutlierDetection)
+	}
+	e := config.Effective()
+	return outlier{
+		on: *e.Enabled, failures: e.ConsecutiveFailures, base: time.Duration(e.BaseEjectionTime), percent: e.MaxEjectionPercent,
+	}
+}
+
+// Checked is a pool whose origins are to be checked.
+type Checked struct {
+	Name    string
+	Check   zone.HealthCheck
+	Origins []*Origin
+}
+
+// Checked returns the pools with a health check.
+func (s *Set) Checked() []Checked {
 	if s == nil {
 		return nil
 	}
-	pools, ok := s.balancers[host]
-	for parent := host; !ok && len(s.wildcards) > 0; {
-		var below bool
-		if _, parent, below = strings.Cut(parent, "."); !below {
-			return nil
-		}
-		pools, ok = s.wildcards[parent]
-	}
-	for _, p := range pools {
-		if o := p.pick(client); o != nil {
-			return o
+	var list []Checked
+	for name, p := range s.pools {
+		if p.config.Health != nil {
+			list = append(list, Checked{name, *p.config.Health, p.origins})
 		}
 	}
-	return nil
+	return list
 }
 
-// PickPool chooses an origin of the pool of that name, nil when there is none.
-func (s *Set) PickPool(name string, client netip.Addr) *Origin {
-	if s == nil {
+// Pool returns the origins of the pool of that name, nil when there is none. They must not be changed.
+func (s *Set) Pool(name string) []*Origin {
+	if s == nil || s.pools[name] == nil {
 		return nil
 	}
-	if p := s.pools[name]; p != nil {
-		return p.pick(client)
+	return s.pools[name].origins
+}
+
+func (s *Set) each(f func(*Origin)) {
+	if s == nil {
+		return
 	}
-	return nil
+	for _, p := range s.pools {
+		for _, o := range p.origins {
+			f(o)
+		}
+	}
 }

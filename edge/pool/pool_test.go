@@ -10,7 +10,7 @@ import (
 	"github.com/guardyn-edge/guardyn/zone"
 )
 
-var client = netip.MustParseAddr("198.51.100.7")
+var client = Client{Addr: netip.MustParseAddr("198.51.100.7")}
 
 func origins(weights ...int) []zone.Origin {
 	var out []zone.Origin
@@ -23,7 +23,7 @@ func origins(weights ...int) []zone.Origin {
 
 func compile(t *testing.T, z *zone.Zone, old *Set) *Set {
 	t.Helper()
-	s, err := Compile(z, old)
+	s, err := Compile(z, old, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,8 +88,8 @@ func TestRandomTwo(t *testing.T) {
 		p := s.pools["main"]
 		var all, less [3]int
 		for range 10000 {
-			all[p.draw(-1)]++
-			less[p.draw(1)]++
+			all[p.draw(&p.all, -1)]++
+			less[p.draw(&p.all, 1)]++
 		}
 		if all[1] < 7500 || all[1] > 8500 {
 			t.Errorf("draws %v, want 80%% on the second", all)
@@ -105,7 +105,7 @@ func TestClientHash(t *testing.T) {
 		m := make(map[netip.Addr]string)
 		for i := range 10000 {
 			a := netip.AddrFrom4([4]byte{198, 51, byte(i >> 8), byte(i)})
-			m[a] = s.PickPool("main", a).Name
+			m[a] = s.PickPool("main", Client{Addr: a}).Name
 		}
 		return m
 	}
@@ -124,7 +124,7 @@ func TestClientHash(t *testing.T) {
 		}
 	}
 	s := compile(t, onePool(zone.Pool{Policy: zone.PolicyClientIP, Origins: origins(1, 1, 1, 1)}), nil)
-	if s.PickPool("main", client) != s.PickPool("main", netip.AddrFrom16(client.As16())) {
+	if s.PickPool("main", client) != s.PickPool("main", Client{Addr: netip.AddrFrom16(client.Addr.As16())}) {
 		t.Error("an IPv4-mapped client went elsewhere than the same client")
 	}
 }
@@ -138,12 +138,17 @@ func TestBalancers(t *testing.T) {
 		},
 	}
 	s := compile(t, z, nil)
-	s.balancers = map[string][]*pool{
-		"www.example.com":  {s.pools["first"]},
-		"down.example.com": {s.pools["empty"], s.pools["second"]},
-		"gone.example.com": {s.pools["empty"]},
+	to := func(names ...string) *Balancer {
+		b := new(Balancer)
+		for _, name := range names {
+			b.pools = append(b.pools, s.pools[name])
+		}
+		return b
 	}
-	s.wildcards = map[string][]*pool{"example.com": {s.pools["second"]}, "deep.example.com": {s.pools["first"]}}
+	s.balancers = map[string]*Balancer{
+		"www.example.com": to("first"), "down.example.com": to("empty", "second"), "gone.example.com": to("empty"),
+	}
+	s.wildcards = map[string]*Balancer{"example.com": to("second"), "deep.example.com": to("first")}
 	for _, tc := range []struct{ host, want string }{
 		{"www.example.com", "f"},
 		{"down.example.com", "s"},
@@ -227,7 +232,7 @@ func TestPickIsSafeForConcurrentUse(t *testing.T) {
 				for range 1000 {
 					o := s.PickPool("main", client)
 					o.Begin()
-					o.End()
+					o.End(Result{Status: 200})
 				}
 			})
 		}
@@ -243,7 +248,7 @@ func TestPickIsSafeForConcurrentUse(t *testing.T) {
 func BenchmarkPick(b *testing.B) {
 	for _, policy := range []zone.Policy{zone.PolicyRoundRobin, zone.PolicyLeastConn, zone.PolicyRandomTwo, zone.PolicyClientIP} {
 		b.Run(string(policy), func(b *testing.B) {
-			s, _ := Compile(onePool(zone.Pool{Policy: policy, Origins: origins(1, 2, 3, 4, 5)}), nil)
+			s, _ := Compile(onePool(zone.Pool{Policy: policy, Origins: origins(1, 2, 3, 4, 5)}), nil, nil)
 			b.ReportAllocs()
 			for b.Loop() {
 				s.PickPool("main", client)

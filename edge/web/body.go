@@ -84,6 +84,7 @@ func (b *answerBody) Read(p []byte) (int, error) {
 	if x := b.x; err != nil && err != io.EOF && !x.cut {
 		x.cut = true
 		if x.r.Context().Err() == nil && (x.body == nil || x.body.failure() == nil) {
+			x.result.Err = err
 			x.originErr = fmt.Errorf("%w after %d octets: %w", errBrokenOff, x.w.bytes+int64(n), err)
 			x.server.counters.originErrors.Add(1)
 		}

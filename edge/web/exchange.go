@@ -3,8 +3,10 @@ package web
 import (
 	"net/http"
 	"net/netip"
+	"time"
 
 	"github.com/guardyn-edge/guardyn/edge"
+	"github.com/guardyn-edge/guardyn/edge/pool"
 	"github.com/guardyn-edge/guardyn/edge/rules"
 	"github.com/guardyn-edge/guardyn/zone"
 )
@@ -27,7 +29,11 @@ type exchange struct {
 	skipped map[zone.Phase]bool
 	pool    string // of a route rule
 	target  *target
-	body    *requestBody // nil without a body
+	tried   []*pool.Origin // that no connection could be opened to
+	sticky  string         // Set-Cookie that goes with the origin's answer
+	result  pool.Result    // of the origin
+	sent    time.Time      // when the target was asked
+	body    *requestBody   // nil without a body
 	// connection is what the origin's answer has in Connection, closing what http.Transport deletes of it.
 	connection []string
 	closing    connectionValues

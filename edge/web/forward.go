@@ -4,13 +4,15 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"time"
 )
 
 // forward sends the request to its target and the answer back.
 func (x *exchange) forward() {
 	if o := x.target.origin; o != nil {
 		o.Begin()
-		defer o.End()
+		x.sent = time.Now()
+		defer func() { x.target.origin.End(x.result) }()
 	}
 	if x.body != nil {
 		x.r.Body = x.body
@@ -26,6 +28,7 @@ func (x *exchange) forward() {
 func originFailed(_ http.ResponseWriter, r *http.Request, err error) {
 	x := exchangeOf(r)
 	x.originErr = err
+	x.result.Latency = time.Since(x.sent)
 	if x.body != nil {
 		var tooLarge *http.MaxBytesError
 		switch {
@@ -45,6 +48,7 @@ func originFailed(_ http.ResponseWriter, r *http.Request, err error) {
 		x.w.status = statusClientGone
 		panic(http.ErrAbortHandler)
 	}
+	x.result.Err = err
 	x.server.counters.originErrors.Add(1)
 	if timedOut(err) {
 		x.fail(http.StatusGatewayTimeout, "The site's server did not answer in time.")

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // Names that belong to the node, by their prefix in lower case.
@@ -267,6 +268,7 @@ func cleanTrailer(h http.Header, prefix string, connection []string) {
 // phases run.
 func modifyResponse(res *http.Response) error {
 	x := exchangeOf(res.Request)
+	x.result.Status, x.result.Latency = res.StatusCode, time.Since(x.sent)
 	cleanTrailer(res.Trailer, "", x.connection)
 	h := res.Header
 	if res.StatusCode == http.StatusSwitchingProtocols {
@@ -288,6 +290,9 @@ func modifyResponse(res *http.Response) error {
 		if p := &s.phases[i]; p.response != nil && !x.skipped[p.name] {
 			p.response(x, p.name, h)
 		}
+	}
+	if x.sticky != "" {
+		h["Set-Cookie"] = append(h["Set-Cookie"], x.sticky)
 	}
 	return nil
 }
