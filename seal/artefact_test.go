@@ -272,7 +272,7 @@ func TestUnpackIsBounded(t *testing.T) {
 		t.Errorf("a frame that holds more than it says: %d bytes, %v", len(out), err)
 	}
 	allocated := testing.AllocsPerRun(1, func() { // 8 GiB in 256 KiB
-		if err := checkFrame(repeated(65536, 128<<10, 8<<30, 13<<3), MaxDocument); err == nil {
+		if err := checkFrame(repeated(65536, 128<<10, 8<<30, 13<<3), MaxDocument, maxWindow); err == nil {
 			t.Error("8 GiB passed")
 		}
 	})

@@ -22,8 +22,8 @@ const (
 
 // checkFrame walks a payload without unpacking anything and reports whether it is exactly one zstd frame
 // (RFC 8878 §3.1.1) that says how much it unpacks to, at most limit bytes and no more than its blocks can
-// hold, with a window of at most maxWindow and no dictionary.
-func checkFrame(payload []byte, limit int64) error {
+// hold, with a window of at most so many bytes and no id of a dictionary.
+func checkFrame(payload []byte, limit int64, window int) error {
 	var h zstd.Header
 	if err := h.Decode(payload); err != nil {
 		return fmt.Errorf("it is not a zstd frame: %w", err)
@@ -37,8 +37,8 @@ func checkFrame(payload []byte, limit int64) error {
 		return errors.New("its frame does not say how much it unpacks to")
 	case h.FrameContentSize > uint64(limit):
 		return fmt.Errorf("it unpacks to %d bytes, the most is %d", h.FrameContentSize, limit)
-	case h.SingleSegment && h.FrameContentSize > maxWindow || !h.SingleSegment && h.WindowSize > maxWindow:
-		return fmt.Errorf("its window is over %d bytes", maxWindow)
+	case h.SingleSegment && h.FrameContentSize > uint64(window) || !h.SingleSegment && h.WindowSize > uint64(window):
+		return fmt.Errorf("its window is over %d bytes", window)
 	}
 	var most int64 // what the blocks can unpack to
 	errShort := errors.New("it ends too early")
@@ -88,7 +88,7 @@ func checkFrame(payload []byte, limit int64) error {
 // unpack decompresses a payload of which nothing is known but that it is signed. Beside the payload it uses
 // the memory of the document, at most limit bytes, and a window.
 func unpack(payload []byte, limit int64) ([]byte, error) {
-	if err := checkFrame(payload, limit); err != nil {
+	if err := checkFrame(payload, limit, maxWindow); err != nil {
 		return nil, err
 	}
 	dec, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindow),

@@ -15,6 +15,8 @@ const (
 	HeaderActivation = "x-guardyn-config-activation"
 	HeaderGeneration = "x-guardyn-config-generation"
 	HeaderFreshness  = "x-guardyn-config-freshness"
+	// HeaderCoding carries a Coding's signature.
+	HeaderCoding = "x-guardyn-config-coding-signature"
 )
 
 // WriteHeader puts the envelope of a into h. The payload is not touched.

@@ -1,11 +1,9 @@
 package seal
 
 import (
-	"bytes"
 	"encoding/hex"
 	"fmt"
 
-	"github.com/klauspost/compress/zstd"
 	"github.com/zeebo/blake3"
 
 	"github.com/guardyn-edge/guardyn/snapshot"
@@ -33,9 +31,12 @@ func payloadHash(payload []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
+// Seal is a Sealer's, which has sealed nothing before.
+func Seal(k SigningKey, s *snapshot.Snapshot) (Sealed, error) { return new(Sealer).Seal(k, s) }
+
 // Seal compresses and signs. A snapshot without a version, or one whose document or payload is larger than
-// a node reads, is an error.
-func Seal(k SigningKey, s *snapshot.Snapshot) (Sealed, error) {
+// a node reads, is an error. It is for the caller to Open what is to be stored.
+func (c *Sealer) Seal(k SigningKey, s *snapshot.Snapshot) (Sealed, error) {
 	m := s.Meta()
 	fail := func(err error) (Sealed, error) {
 		return Sealed{}, fmt.Errorf("sealing version %d: %w", m.Version, err)
@@ -49,7 +50,7 @@ func Seal(k SigningKey, s *snapshot.Snapshot) (Sealed, error) {
 	if s.Size() > MaxDocument {
 		return fail(fmt.Errorf("the document has %d bytes, the most is %d", s.Size(), int64(MaxDocument)))
 	}
-	payload, err := compress(s)
+	payload, err := c.compress(s)
 	if err != nil {
 		return fail(err)
 	}
@@ -60,21 +61,4 @@ func Seal(k SigningKey, s *snapshot.Snapshot) (Sealed, error) {
 		Payload: payload, PayloadBLAKE3: payloadHash(payload), Version: m.Version, ContentHash: s.ContentHash(),
 		Signature: k.sign(payload), KeyID: k.ID(),
 	}, nil
-}
-
-func compress(s *snapshot.Snapshot) ([]byte, error) {
-	var out bytes.Buffer
-	out.Grow(int(min(s.Size()/4, 64<<20)))
-	enc, err := zstd.NewWriter(&out, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithWindowSize(maxWindow/2), zstd.WithEncoderCRC(true))
-	if err != nil {
-		return nil, err
-	}
-	enc.ResetContentSize(&out, s.Size())
-	if _, err := s.WriteTo(enc); err != nil {
-		return nil, err
-	}
-	if err := enc.Close(); err != nil {
-		return nil, err
-	}
-	return out.Bytes(), nil
 }
