@@ -64,10 +64,10 @@ func (m *machine) Save(ctx context.Context, memory barrier.Memory) error {
 		return err
 	}
 	m.mu.Lock()
-	defer m.mu.Unlock()
 	m.memory = memory
 	maps.DeleteFunc(m.bytes, func(d barrier.Digest, _ string) bool { return !memory.Names(d) })
-	return nil
+	m.mu.Unlock()
+	return m.step.at("saved") // one that fails here is there all the same
 }
 
 func (m *machine) Keep(ctx context.Context, d barrier.Digest, artefact []byte) error {

@@ -38,6 +38,17 @@ const (
 	BySupplant TakenBack = "superseded" // another process of the member has joined
 )
 
+// equal tells whether a and b say the same.
+func (a Memory) equal(b Memory) bool {
+	if a.Trial == nil || b.Trial == nil {
+		return a == b
+	}
+	at, bt := *a.Trial, *b.Trial
+	at.Deadline = bt.Deadline // the Ref says whose it is, and an instant may be written in several ways
+	a.Trial, b.Trial = nil, nil
+	return a == b && at == bt
+}
+
 // Names tells whether m refers to the bytes of d.
 func (m Memory) Names(d Digest) bool {
 	return d == m.Confirmed.Digest || m.Trial != nil && d == m.Trial.Pointer.Digest
@@ -61,6 +72,10 @@ type Local struct {
 
 	Running Pointer // what the Host runs; zero: nothing
 	Built   *Built  // what is prepared, or could not be; one at a time
+
+	// Unsure is what a Memory confirms whose Save failed and of which the disk does not tell whether it is there; zero once
+	// another one is.
+	Unsure Pointer
 
 	Revert      time.Duration // when, on the monotonic clock, the trial's D + grace is over; 0: no trial was seen
 	Misses      int           // reads that failed since the last that did not

@@ -11,7 +11,18 @@ type Result struct {
 	Unavailable bool   // of Build: the bytes could not be fetched now; that is nobody's fault
 	BuildDigest string // of Build
 	Incarnation uint64 // of Join
+	OnDisk      OnDisk // of Remember with an Err
 }
+
+// OnDisk is what became of a Memory whose Save failed: the write may have been done, and what makes it durable not.
+type OnDisk int
+
+// What a Load after the failure tells.
+const (
+	NotOnDisk   OnDisk = iota
+	FoundOnDisk        // it is there all the same
+	UnknownOnDisk
+)
 
 // Observe notes an answer of the store: v arrived when the monotonic clock showed at. Counted from the
 // arrival, the deadman runs out late by the answer's way, never early.
@@ -70,9 +81,18 @@ func (s Situation) After(a Action, r Result) Situation {
 	case ActRemember:
 		// A trial that is left is left, even if the disk does not take it: a new process boots Confirmed anyway.
 		left := a.Memory.Trial != nil && a.Memory.Trial.TakenBack != ""
-		if r.Err == nil || left {
+		switch {
+		case r.Err == nil:
+			s.Memory, l.Unsure = a.Memory, Pointer{}
+		case left:
 			s.Memory = a.Memory
-		} else {
+		default:
+			switch {
+			case r.OnDisk == FoundOnDisk:
+				s.Memory, l.Unsure = a.Memory, Pointer{}
+			case r.OnDisk == UnknownOnDisk && a.Memory.Confirmed.Generation > l.Unsure.Generation:
+				l.Unsure = a.Memory.Confirmed
+			}
 			s.fail(a.Pointer, r.Err, true)
 		}
 	case ActSwap:

@@ -220,7 +220,8 @@ type Prepared interface {
 
 // Slots is a member's durable memory on its own machine: written whole, or not at all.
 type Slots interface {
-	// Load returns what was saved last; the zero Memory at first.
+	// Load returns what is on the disk; the zero Memory at first. A member calls it at its start, and after a Save that
+	// failed: the write may have been done, and what makes it durable not.
 	Load(ctx context.Context) (Memory, error)
 
 	// Save makes m durable before it returns, and forgets bytes that m does not name. The bytes that it names

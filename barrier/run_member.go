@@ -186,8 +186,7 @@ func (m *Member) do(ctx context.Context, a Action) (r Result) {
 		m.discard()
 		return r
 	case ActRemember:
-		r.Err = m.disk(ctx, m.o.Timing.DiskTimeout, func(ctx context.Context) error { return m.o.Slots.Save(ctx, a.Memory) })
-		return r
+		return m.remember(ctx, a.Memory)
 	case ActSwap:
 		call, cancel := context.WithTimeout(ctx, m.o.Timing.SwapTimeout)
 		defer cancel()
@@ -213,6 +212,26 @@ func (m *Member) do(ctx context.Context, a Action) (r Result) {
 		r.Err = s.Withdraw(call, a.Ref, id, boot, a.Reason)
 	case ActRevert:
 		r.Err = s.Revert(call, a.Ref, ByDeadman(id, boot), a.Reason)
+	}
+	return r
+}
+
+// remember saves memory, and looks what is on the disk when that fails.
+func (m *Member) remember(ctx context.Context, memory Memory) (r Result) {
+	r.Err = m.disk(ctx, m.o.Timing.DiskTimeout, func(ctx context.Context) error { return m.o.Slots.Save(ctx, memory) })
+	if r.Err == nil {
+		return r
+	}
+	var found Memory
+	err := m.disk(ctx, m.o.Timing.DiskTimeout, func(ctx context.Context) (err error) {
+		found, err = m.o.Slots.Load(ctx)
+		return err
+	})
+	switch {
+	case err != nil:
+		r.OnDisk = UnknownOnDisk
+	case found.equal(memory):
+		r.OnDisk = FoundOnDisk
 	}
 	return r
 }

@@ -63,6 +63,8 @@ func (s Situation) run(p Pointer) (Action, bool) {
 	switch b := s.Local.Built; {
 	case p.IsZero() || s.Local.Running == p || s.blocked(p):
 		return Action{}, false
+	case p.Generation < s.Local.Unsure.Generation:
+		return Action{}, false // the disk may name what is newer, and then this would go back behind it
 	case b != nil && b.Pointer == p && b.Refusal == "":
 		return Action{Act: ActSwap, Ref: b.Ref, Pointer: p}, true
 	}

@@ -123,6 +123,7 @@ func TestStep(t *testing.T) {
 		// Alone.
 		{name: "alone, from the beginning", s: situation(none, running(barrier.Pointer{}), away(1)), act: barrier.ActBuild, p: was},
 		{name: "alone, with nothing confirmed", s: situation(none, func(s *barrier.Situation) { s.Memory, s.Local.Running = barrier.Memory{}, barrier.Pointer{} }, away(1)), act: barrier.ActWait, says: "out of reach"},
+		{name: "alone, and the disk may confirm what is newer", s: situation(none, running(barrier.Pointer{}), away(1), func(s *barrier.Situation) { s.Local.Unsure = next }), act: barrier.ActWait, says: "out of reach"},
 		{name: "alone, built", s: situation(none, running(barrier.Pointer{}), built(was), away(1)), act: barrier.ActSwap, p: was},
 		{name: "alone on trial, in time", s: situation(trial, trying, away(9), func(s *barrier.Situation) { s.Local.Revert = s.Clock + 1 }), act: barrier.ActWait, says: "out of reach"},
 		{name: "alone on trial, at D and grace", s: situation(trial, trying, away(2), func(s *barrier.Situation) { s.Local.Revert = s.Clock }), act: barrier.ActRemember, then: remembering(left(barrier.ByGuess))},
@@ -433,6 +434,15 @@ func TestAfter(t *testing.T) {
 		{"discarded", situation(aborted, built(next)), act(barrier.ActDiscard), barrier.Result{}, func(s *barrier.Situation) { s.Local.Built = nil }},
 		{"remembered", situation(trial), remember(remembering(trying)), barrier.Result{}, func(s *barrier.Situation) { s.Memory = remembering(trying) }},
 		{"not remembered", situation(trial), remember(remembering(trying)), barrier.Result{Err: bad}, func(s *barrier.Situation) { s.Local.Failure = failure(1, "bad", time.Second) }},
+		{"not remembered, it is said, and found there", situation(trial, func(s *barrier.Situation) { s.Local.Unsure = next }), remember(remembering(trying)), barrier.Result{Err: bad, OnDisk: barrier.FoundOnDisk}, func(s *barrier.Situation) {
+			s.Memory, s.Local.Unsure, s.Local.Failure = remembering(trying), barrier.Pointer{}, failure(1, "bad", time.Second)
+		}},
+		{"perhaps remembered", situation(confirmed, trying), remember(barrier.Memory{Confirmed: next, Highest: 3}), barrier.Result{Err: bad, OnDisk: barrier.UnknownOnDisk}, func(s *barrier.Situation) {
+			s.Local.Unsure, s.Local.Failure = next, failure(1, "bad", time.Second)
+		}},
+		{"remembered at last", situation(confirmed, trying, func(s *barrier.Situation) { s.Local.Unsure = next }), remember(barrier.Memory{Confirmed: next, Highest: 3}), barrier.Result{}, func(s *barrier.Situation) {
+			s.Memory, s.Local.Unsure = barrier.Memory{Confirmed: next, Highest: 3}, barrier.Pointer{}
+		}},
 		{"left, though it is not remembered", situation(trial, trying), remember(remembering(left(barrier.ByGuess))), barrier.Result{Err: bad}, func(s *barrier.Situation) {
 			s.Memory = remembering(left(barrier.ByGuess))
 		}},

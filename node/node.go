@@ -49,6 +49,8 @@ type Agent struct {
 	// plane is asked.
 	work  sync.Mutex
 	state state
+	// unsaved: writing the last state failed, so that the file may hold that one or the one before.
+	unsaved bool
 	// served is what the host serves. home is what it goes back to from a trial: the same but on trial, and what a
 	// boot serves.
 	served, home *installed
@@ -237,8 +239,9 @@ func (e *diskError) Unwrap() error { return e.err }
 
 func (a *Agent) save(s state) error {
 	if err := writeState(a.cfg.Dir, s); err != nil {
+		a.unsaved = true
 		return &diskError{err}
 	}
-	a.state = s
+	a.state, a.unsaved = s, false
 	return nil
 }

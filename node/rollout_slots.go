@@ -16,6 +16,14 @@ import (
 func (c *cohort) Load(context.Context) (barrier.Memory, error) {
 	c.a.work.Lock()
 	defer c.a.work.Unlock()
+	if c.a.unsaved {
+		// The write that failed may have been done all the same.
+		s, err := readState(c.a.cfg.Dir)
+		if err != nil {
+			return barrier.Memory{}, err
+		}
+		c.a.state = s
+	}
 	return c.a.state.Rollout, nil
 }
 

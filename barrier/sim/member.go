@@ -279,11 +279,16 @@ func (p *member) diskFails() bool { return !p.w.healed && p.w.chance(p.w.cfg.sav
 func (p *member) remember(a barrier.Action) {
 	if p.diskFails() {
 		// The rename was done, and what makes it durable said that it failed: either may be there.
+		r := barrier.Result{Err: errDisk}
 		if p.w.opt.Ablation == 0 && p.w.chance(0.3) {
 			p.disk.memory = a.Memory
 			p.unsure = true
+			r.OnDisk = barrier.FoundOnDisk
 		}
-		p.did(a, barrier.Result{Err: errDisk})
+		if p.w.chance(0.3) {
+			r.OnDisk = barrier.UnknownOnDisk
+		}
+		p.did(a, r)
 		return
 	}
 	p.w.event("save")
