@@ -14,7 +14,7 @@ SOAK ?= 10m
 SIM  ?= 1000000
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test check fmt lint covered race vuln bench soak sim docs clean
+.PHONY: help build demo test interop check fmt lint covered race vuln bench soak sim docs clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -29,7 +29,14 @@ test: ## run every test, those on a private PostgreSQL and DynamoDB Local too
 	@hack/need.sh postgresql
 	@hack/need.sh java
 	@hack/need.sh npm
+	@hack/need.sh knot
+	@hack/need.sh nsd
 	$(WITH_SERVERS) go test -timeout 15m ./...
+
+interop: ## ask a node, Knot and NSD the same 5,000 DNS queries and compare the answers
+	@hack/need.sh knot
+	@hack/need.sh nsd
+	go test -count=1 -run TestInterop -v ./internal/e2e
 
 check: fmt lint covered race vuln ## format, vet, staticcheck, race detector, known vulnerabilities
 

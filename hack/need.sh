@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# hack/need.sh postgresql|gcc|java|npm: installs the Debian package that has what is needed, when it is missing.
+# hack/need.sh postgresql|gcc|java|npm|knot|nsd: installs the Debian package that has what is needed, when it is missing.
 set -euo pipefail
 
 installed() {
@@ -7,6 +7,8 @@ installed() {
 	postgresql) compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || command -v initdb >/dev/null ;;
 	java) command -v java >/dev/null ;;
 	npm) command -v npm >/dev/null ;;
+	knot) compgen -G '/usr/*bin/knotd' >/dev/null || command -v knotd >/dev/null ;;
+	nsd) compgen -G '/usr/*bin/nsd' >/dev/null || command -v nsd >/dev/null ;;
 	gcc) command -v gcc >/dev/null && [ -e /usr/include/stdlib.h ] ;;
 	*) echo "error: $1 is not known here" >&2; exit 2 ;;
 	esac
@@ -17,6 +19,7 @@ packages=("$need")
 case $need in
 postgresql) why="the tests start a private cluster with PostgreSQL's server programs" ;;
 java) why="the tests start DynamoDB Local, a Java program"; packages=(default-jre-headless) ;;
+knot | nsd) why="the tests compare this DNS server's answers with its own" ;;
 npm) why="the tests fetch DynamoDB Local from an npm package" ;;
 gcc) why="Go's race detector needs a C compiler"; packages+=(libc6-dev) ;;
 esac

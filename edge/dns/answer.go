@@ -3,6 +3,7 @@ package dns
 import (
 	"bytes"
 	"encoding/binary"
+	"slices"
 
 	mdns "github.com/miekg/dns"
 
@@ -31,6 +32,9 @@ type responder struct {
 	// chain are the offsets of the targets so far.
 	chain []int
 	buf   [maxChain]int
+	// dnames are the DNAMEs that the answer has.
+	dnames   []dnameOf
+	dnameBuf [maxChain]dnameOf
 
 	// zone and node tell which name was answered, for response-rate limiting: a flood of names that do not
 	// exist, or of one wildcard, is one name.
@@ -38,10 +42,17 @@ type responder struct {
 	node int
 }
 
+// dnameOf is the DNAME record of a zone's node.
+type dnameOf struct {
+	zone *edge.Zone
+	node int
+}
+
 // resolve answers the question from one view: the algorithm of RFC 1034 §4.3.2 with RFC 4592 §3.3 and RFC 6672
-// §3.2. AA speaks of the first name of the answer (RFC 1035 §4.1.1); only a referral does not set it.
+// §3.2. ANY matches a CNAME that the zone has, and goes on from one that a DNAME makes. AA speaks of the first name of the answer (RFC 1035 §4.1.1); only a referral does not set it.
 func (r *responder) resolve(v *edge.View) {
 	r.name, r.owner, r.chain = r.query.name, headerLen, r.buf[:0]
+	r.dnames = r.dnameBuf[:0]
 	r.zone, r.node = nil, -1
 	for {
 		z, offset := r.zoneFor(v)
@@ -110,7 +121,10 @@ func (r *responder) answer(v *edge.View, z *edge.Zone, node, offset int) (target
 		r.addSerial(v, answerSection, set, r.owner)
 		return 0
 	case ok:
-		r.message.addSet(answerSection, set, r.owner)
+		at := len(r.message.buf)
+		if skip, names := targetOffset(qtype); r.message.addSet(answerSection, set, r.owner) && names {
+			r.addTargets(v, z, at, set.Count, skip)
+		}
 		return 0
 	case records.Proxied(node):
 		set, ok = v.Service().Set(qtype)
@@ -155,11 +169,10 @@ func (r *responder) redirect(z *edge.Zone, node, offset int) (target int) {
 		r.message.truncated = true
 		return 0
 	}
-	at := len(r.message.buf)
-	if !r.message.addSet(answerSection, set, r.owner+below) {
+	if !r.redirected(z, node) && !r.message.addSet(answerSection, set, r.owner+below) {
 		return 0
 	}
-	dname := r.message.buf[at:]
+	dname := set.Data
 	to := dname[12:][:binary.BigEndian.Uint16(dname[10:])]
 	n := below + len(to)
 	if n > rrset.MaxName {
@@ -171,14 +184,25 @@ func (r *responder) redirect(z *edge.Zone, node, offset int) (target int) {
 	record = append(record, dname[6:10]...)
 	record = binary.BigEndian.AppendUint16(record, uint16(n))
 	record = append(append(record, r.name[:below]...), to...)
-	at = len(r.message.buf) + recordOverhead(r.owner, r.message.buf)
+	at := len(r.message.buf) + recordOverhead(r.owner, r.message.buf)
 	if !r.message.addSet(answerSection, rrset.Set{Data: record, Count: 1}, r.owner) {
 		return 0
 	}
-	if r.query.qtype == mdns.TypeCNAME || r.query.qtype == mdns.TypeANY {
+	if r.query.qtype == mdns.TypeCNAME {
 		return 0
 	}
 	return at
+}
+
+// redirected notes that the answer has the DNAME of a node, and reports whether it had it before: a chain may come by it
+// again, and an RRset is in an answer once (RFC 2181 §5).
+func (r *responder) redirected(z *edge.Zone, node int) bool {
+	d := dnameOf{z, node}
+	if slices.Contains(r.dnames, d) {
+		return true
+	}
+	r.dnames = append(r.dnames, d)
+	return false
 }
 
 // follow makes the name at an offset of the message the one to look up. It reports false when the chain
@@ -200,7 +224,7 @@ func (r *responder) follow(target int) bool {
 }
 
 // refer adds the NS set of a cut and the addresses of its servers that the zone knows (RFC 1034 §4.3.2
-// step 3b). All of them must fit (RFC 9471 §3).
+// step 3b).
 func (r *responder) refer(v *edge.View, z *edge.Zone, node, offset int) {
 	set, ok := z.Records.Set(node, mdns.TypeNS)
 	if !ok {
@@ -208,29 +232,8 @@ func (r *responder) refer(v *edge.View, z *edge.Zone, node, offset int) {
 	}
 	at := len(r.message.buf)
 	owner := r.owner + r.suffix(offset, z.Records.Depth(node))
-	if !r.message.addSet(authoritySection, set, owner) {
-		return
-	}
-	for range set.Count {
-		target := at + recordOverhead(owner, r.message.buf)
-		at = target + nameLen(r.message.buf[target:])
-		rel, ok := under(r.message.buf[target:at], z.Apex())
-		if !ok {
-			continue
-		}
-		glue, ok := z.Records.Lookup(rel)
-		if !ok {
-			continue
-		}
-		for _, rrtype := range [2]uint16{mdns.TypeA, mdns.TypeAAAA} {
-			set, ok := z.Records.Set(glue, rrtype)
-			if z.Records.Proxied(glue) {
-				set, ok = v.Service().Set(rrtype)
-			}
-			if ok && !r.message.addSet(additionalSection, set, target) {
-				return
-			}
-		}
+	if r.message.addSet(authoritySection, set, owner) {
+		r.addGlue(v, z, at, owner, set.Count)
 	}
 }
 
@@ -245,15 +248,6 @@ func (r *responder) suffix(offset, depth int) int {
 		at += 1 + int(r.name[at])
 	}
 	return at
-}
-
-// under returns what of a name in wire format is before the apex that it is at or below.
-func under(name []byte, apex string) (rel []byte, ok bool) {
-	at := 0
-	for len(name)-at > len(apex) {
-		at += 1 + int(name[at])
-	}
-	return name[:at], string(name[at:]) == apex
 }
 
 // addSOA adds the SOA of a negative answer (RFC 2308 §3), with the TTL that it is to be kept for.

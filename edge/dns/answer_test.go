@@ -45,7 +45,7 @@ func answerRows() []answerRow {
 		{name: "www.example.com", section: "RFC 1034 §4.3.2 3a", qtype: mdns.TypeA, answer: []string{wwwA}},
 		{name: "www.example.com", section: "RFC 3596", qtype: mdns.TypeAAAA, answer: []string{"www.example.com. 300 IN AAAA 2001:db8::80"}},
 		{name: "example.com", section: "apex", qtype: mdns.TypeA, answer: []string{"example.com. 300 IN A 203.0.113.1"}},
-		{name: "example.com", section: "apex NS", qtype: mdns.TypeNS, answer: []string{"example.com. 300 IN NS ns1.example.com.", "example.com. 300 IN NS ns2.example.net."}},
+		{name: "example.com", section: "apex NS", qtype: mdns.TypeNS, answer: []string{"example.com. 300 IN NS ns1.example.com.", "example.com. 300 IN NS ns2.example.net."}, extra: []string{"ns1.example.com. 300 IN A 203.0.113.53"}},
 		{name: "example.com", section: "apex SOA", qtype: mdns.TypeSOA, answer: []string{strings.Replace(soaCom, " 300 ", " 3600 ", 1)}},
 		{name: "mixed.example.com", section: "RFC 2181 §5.2", qtype: mdns.TypeTXT, answer: []string{`mixed.example.com. 60 IN TXT "a"`, `mixed.example.com. 60 IN TXT "b"`}},
 		{name: "odd.example.com", section: "RFC 3597", qtype: 65400, answer: []string{`odd.example.com. 300 CLASS1 TYPE65400 \# 3 010203`}},

@@ -61,6 +61,15 @@ func (m *message) addSet(s section, set rrset.Set, owner int) (ok bool) {
 	return true
 }
 
+// addOptional is addSet for what an answer is whole without: when it does not fit, nothing is truncated.
+func (m *message) addOptional(s section, set rrset.Set, owner int) (ok bool) {
+	before := m.truncated
+	if ok = m.addSet(s, set, owner); !ok {
+		m.truncated = before
+	}
+	return ok
+}
+
 // addSetUncompressed is addSet for an owner that no pointer reaches, as a large answer over TCP can have.
 func (m *message) addSetUncompressed(s section, set rrset.Set, owner int) (ok bool) {
 	name := m.buf[owner : owner+nameLen(m.buf[owner:])]

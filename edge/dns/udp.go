@@ -27,14 +27,14 @@ func (s *Server) serveUDP(u *udpSocket) error {
 			return nil
 		case errors.Is(err, net.ErrClosed):
 			return fmt.Errorf("dns: udp %s: %w", s.addr, err)
-		case err != nil:
+		default:
 			s.config.Logger.Warn("dns: udp read failed", "error", err)
 			s.pause()
 		}
 	}
 }
 
-// readUDP answers until reading fails.
+// readUDP answers until reading fails; it returns that error.
 func (s *Server) readUDP(u *udpSocket) error {
 	b, err := newBatch(u.conn, s.addr.Addr().IsUnspecified())
 	if err != nil {
