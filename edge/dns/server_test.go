@@ -2,6 +2,7 @@ package dns_test
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -146,6 +147,39 @@ func ask(t testing.TB, s *dns.Server, network string, m *mdns.Msg) *mdns.Msg {
 	return answer
 }
 
+// roundTrip sends raw bytes by network ("udp" or "tcp") and returns the answer's.
+func roundTrip(t testing.TB, s *dns.Server, network string, message []byte) []byte {
+	t.Helper()
+	conn, err := net.Dial(network, s.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	conn.SetDeadline(time.Now().Add(5 * time.Second))
+	if network == "tcp" {
+		message = append(binary.BigEndian.AppendUint16(nil, uint16(len(message))), message...)
+	}
+	if _, err := conn.Write(message); err != nil {
+		t.Fatal(err)
+	}
+	answer := make([]byte, 2+65535)
+	if network == "udp" {
+		n, err := conn.Read(answer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return answer[:n]
+	}
+	if _, err := io.ReadFull(conn, answer[:2]); err != nil {
+		t.Fatal(err)
+	}
+	answer = answer[:binary.BigEndian.Uint16(answer)]
+	if _, err := io.ReadFull(conn, answer); err != nil {
+		t.Fatal(err)
+	}
+	return answer
+}
+
 func question(name string, qtype uint16) *mdns.Msg {
 	m := new(mdns.Msg)
 	m.SetQuestion(mdns.Fqdn(name), qtype)
@@ -153,12 +187,12 @@ func question(name string, qtype uint16) *mdns.Msg {
 	return m
 }
 
-// lines prints records with one space between fields, sorted by nothing.
+// lines prints records with one space between fields, in their order.
 func lines(rrs []mdns.RR) []string {
 	var out []string
 	for _, rr := range rrs {
 		if rr.Header().Rrtype != mdns.TypeOPT {
-			out = append(out, strings.ReplaceAll(rr.String(), "\t", " "))
+			out = append(out, strings.TrimSpace(strings.ReplaceAll(rr.String(), "\t", " ")))
 		}
 	}
 	return out
