@@ -7,10 +7,12 @@ const DefaultPool = "default"
 // Scheme is how a node speaks to an origin.
 type Scheme string
 
-// The schemes. SchemeHTTP is the default.
+// The schemes. SchemeHTTP is the default. By SchemeHTTPS a node asks for HTTP/2 when the request is gRPC.
 const (
 	SchemeHTTP  Scheme = "http"
 	SchemeHTTPS Scheme = "https"
+	// SchemeH2C is HTTP/2 without TLS, by prior knowledge (RFC 9113 §3.3).
+	SchemeH2C Scheme = "h2c"
 )
 
 // Pool is a named set of origins that serve the same thing. Normal form: origins sorted by name.

@@ -69,11 +69,11 @@ func (o Origin) Normalize() (Origin, error) {
 	_, err := ParseObjectName(o.Name)
 	bad.add(err)
 	switch o.Scheme {
-	case "", SchemeHTTPS:
+	case "", SchemeHTTPS, SchemeH2C:
 	case SchemeHTTP:
 		o.Scheme = ""
 	default:
-		bad.addf("scheme %s: use http or https", quote(string(o.Scheme)))
+		bad.addf("scheme %s: use http, https or h2c", quote(string(o.Scheme)))
 	}
 	port := "80"
 	if o.Scheme == SchemeHTTPS {

@@ -44,6 +44,13 @@ func (w *recorder) Write(p []byte) (int, error) {
 	return n, err
 }
 
+// flush sends what was written.
+func (w *recorder) flush() {
+	if f, ok := w.ResponseWriter.(http.Flusher); ok {
+		f.Flush()
+	}
+}
+
 // Unwrap lets http.ResponseController reach what is wrapped.
 func (w *recorder) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 

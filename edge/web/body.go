@@ -1,8 +1,6 @@
 package web
 
 import (
-	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"sync"
@@ -18,6 +16,9 @@ type requestBody struct {
 	stall   time.Duration
 	timer   *time.Timer
 	stalled atomic.Bool
+	ended   atomic.Bool // it was read to its end
+	// interrupt ends a Read that waits; the connection carries no other request of HTTP/1.1 then.
+	interrupt func()
 
 	mu  sync.Mutex
 	err error
@@ -34,12 +35,17 @@ func (x *exchange) limitBody(limit int64) bool {
 		return true
 	}
 	b := &requestBody{ReadCloser: http.MaxBytesReader(x.w.ResponseWriter, r.Body, limit), stall: x.server.config.BodyStall}
-	conn := x.w.conn
-	b.timer = time.AfterFunc(b.stall, func() {
-		b.stalled.Store(true)
-		if conn != nil {
+	if conn := x.w.conn; conn != nil && r.ProtoMajor < 2 {
+		b.interrupt = func() {
 			conn.SetReadDeadline(time.Unix(1, 0)) //nolint:errcheck // a connection that is closed ends the read too
 		}
+	} else {
+		body := r.Body
+		b.interrupt = func() { body.Close() }
+	}
+	b.timer = time.AfterFunc(b.stall, func() {
+		b.stalled.Store(true)
+		b.interrupt()
 	})
 	b.timer.Stop()
 	x.body = b
@@ -51,7 +57,11 @@ func (b *requestBody) Read(p []byte) (int, error) {
 	b.timer.Reset(b.stall)
 	n, err := b.ReadCloser.Read(p)
 	b.timer.Stop()
-	if err != nil && err != io.EOF {
+	switch err {
+	case nil:
+	case io.EOF:
+		b.ended.Store(true)
+	default:
 		b.mu.Lock()
 		b.err = err
 		b.mu.Unlock()
@@ -68,42 +78,16 @@ func (b *requestBody) failure() error {
 
 func (b *requestBody) stop() { b.timer.Stop() }
 
-// answerBody is the body of an origin's answer.
-type answerBody struct {
-	io.ReadCloser
-	x *exchange
-}
-
-// errBrokenOff begins the error of an answer that an origin did not end.
-var errBrokenOff = errors.New("the origin broke off its answer")
-
-// Read implements io.Reader. What ends the body early is the origin's error, unless the client left or its own
-// body failed before.
-func (b *answerBody) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
-	if x := b.x; err != nil && err != io.EOF && !x.cut {
-		x.cut = true
-		if x.r.Context().Err() == nil && (x.body == nil || x.body.failure() == nil) {
-			x.result.Err = err
-			x.originErr = fmt.Errorf("%w after %d octets: %w", errBrokenOff, x.w.bytes+int64(n), err)
-			x.server.counters.originErrors.Add(1)
-		}
-	}
-	return n, err
-}
-
-// endCut sends what came of an answer that is cut short, before net/http closes the connection: what it still
-// holds it would throw away.
-func (x *exchange) endCut() {
-	if !x.cut {
-		return
-	}
-	http.NewResponseController(x.w).Flush() //nolint:errcheck // a client that left needs no answer
-}
-
-// failBody is fail for a request whose body will not be read to its end: the connection cannot carry
-// another.
+// failBody is fail for a request whose body will not be read to its end.
 func (x *exchange) failBody(status int, text string) {
-	x.w.Header().Set("Connection", "close")
+	x.closeConnection()
 	x.fail(status, text)
+}
+
+// closeConnection makes this answer the connection's last one, which cannot carry another request with a body half
+// read. By HTTP/2 only the stream ends.
+func (x *exchange) closeConnection() {
+	if x.r.ProtoMajor < 2 {
+		x.w.Header().Set("Connection", "close")
+	}
 }

@@ -4,11 +4,8 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"net"
-	"net/http"
 	"net/netip"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -29,7 +26,7 @@ type target struct {
 	// sni is the TLS server name.
 	sni        string
 	hostHeader string
-	key        string
+	key        originKey
 	origin     *pool.Origin // nil for a record's own content
 }
 
@@ -46,54 +43,37 @@ func poolTarget(z *zone.Zone, o *pool.Origin, host string) *target {
 			}
 		}
 	}
-	t.key = connectionKey(z.ID, t.host, t.sni)
+	t.key = originKey{zone: z.ID, scheme: t.scheme, host: t.host, sni: t.sni}
 	return t
 }
 
 // recordTarget is the target of a proxied record's own content, by plain HTTP on port 80.
 func recordTarget(z *zone.Zone, o edge.Origin, host string) *target {
 	t := &target{scheme: zone.SchemeHTTP, hostHeader: host}
+	t.key = originKey{zone: z.ID, scheme: t.scheme}
 	if o.Target != "" {
 		t.host = o.Target + ":80"
-		t.key = connectionKey(z.ID, t.host, "")
+		t.key.host = t.host
 		return t
 	}
 	t.addresses = make([]netip.AddrPort, len(o.Addresses))
-	key := make([]byte, 0, 64)
+	var all []byte
 	for i, a := range o.Addresses {
 		t.addresses[i] = netip.AddrPortFrom(a, 80)
-		key = t.addresses[i].AppendTo(key)
+		if len(o.Addresses) > 1 {
+			all = append(t.addresses[i].AppendTo(all), ' ')
+		}
 	}
-	t.key = connectionKey(z.ID, string(key), "")
+	if len(o.Addresses) == 1 {
+		t.key.address = t.addresses[0]
+	} else {
+		t.key.host = string(all)
+	}
 	return t
 }
 
-// connectionKey names idle connections in the form of a host name, which is what http.Transport keeps them
-// by. The zone is part of it: a connection that one zone's traffic has brought into a bad state never
-// carries another's.
-func connectionKey(id zone.ID, address, sni string) string {
-	var buf [256]byte
-	key := append(append(buf[:0], id...), '~')
-	key = appendKey(key, address)
-	if sni != "" {
-		key = appendKey(append(key, '~'), sni)
-	}
-	return string(key)
-}
-
-// appendKey appends what remains of s when a URL is to take it for a host without a port.
-func appendKey(b []byte, s string) []byte {
-	for i := range len(s) {
-		switch c := s[i]; c {
-		case '[', ']':
-		case ':':
-			b = append(b, '_')
-		default:
-			b = append(b, c)
-		}
-	}
-	return b
-}
+// secure reports whether the target is spoken to by TLS.
+func (t *target) secure() bool { return t.scheme == zone.SchemeHTTPS }
 
 // dialer opens connections to origins, each address judged after resolution and just before it is used.
 type dialer struct {
@@ -127,27 +107,7 @@ func newDialer(c *Config, refused *atomic.Uint64) *dialer {
 	}
 }
 
-// dial opens a connection to the target of the request that ctx belongs to.
-func (d *dialer) dial(ctx context.Context, _, _ string) (net.Conn, error) {
-	t, err := targetOf(ctx)
-	if err != nil {
-		return nil, err
-	}
-	conn, err := d.dialTarget(ctx, t)
-	if err != nil {
-		return nil, err
-	}
-	return &originConn{Conn: conn}, nil
-}
-
-func targetOf(ctx context.Context) (*target, error) {
-	x, _ := ctx.Value(exchangeKey{}).(*exchange)
-	if x == nil || x.target == nil {
-		return nil, errors.New("dial without a target")
-	}
-	return x.target, nil
-}
-
+// dialTarget opens a TCP connection to t.
 func (d *dialer) dialTarget(ctx context.Context, t *target) (net.Conn, error) {
 	if len(t.addresses) == 0 {
 		host, port, err := net.SplitHostPort(t.host)
@@ -176,41 +136,4 @@ func (d *dialer) dialTarget(ctx context.Context, t *target) (net.Conn, error) {
 		}
 	}
 	return nil, errors.Join(errs...)
-}
-
-// dialTLS is dial, and a handshake in the target's server name.
-func (d *dialer) dialTLS(ctx context.Context, _, _ string) (net.Conn, error) {
-	t, err := targetOf(ctx)
-	if err != nil {
-		return nil, err
-	}
-	conn, err := d.dialTarget(ctx, t)
-	if err != nil {
-		return nil, err
-	}
-	c := d.tls.Clone()
-	c.ServerName = strings.Trim(t.sni, "[]")
-	secured := tls.Client(conn, c)
-	ctx, cancel := context.WithTimeout(ctx, d.wait)
-	defer cancel()
-	if err := secured.HandshakeContext(ctx); err != nil {
-		conn.Close()
-		return nil, fmt.Errorf("TLS handshake as %s: %w", strconv.Quote(c.ServerName), err)
-	}
-	return &originConn{Conn: secured}, nil
-}
-
-// newTransport returns the one transport of a server. It outlives every view.
-func newTransport(c *Config, d *dialer) *http.Transport {
-	return &http.Transport{
-		DialContext:            d.dial,
-		DialTLSContext:         d.dialTLS,
-		DisableCompression:     true,
-		MaxIdleConns:           c.MaxIdleOriginConns,
-		MaxIdleConnsPerHost:    c.MaxIdleConnsPerOrigin,
-		IdleConnTimeout:        c.OriginIdleTimeout,
-		ResponseHeaderTimeout:  c.OriginHeaderTimeout,
-		ExpectContinueTimeout:  time.Second,
-		MaxResponseHeaderBytes: maxHeaderBytes,
-	}
 }

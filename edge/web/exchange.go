@@ -11,8 +11,7 @@ import (
 	"github.com/guardyn-edge/guardyn/zone"
 )
 
-// exchange is one request on its way, under one view. The transport may look at its target after the
-// request has ended, so it is never used again.
+// exchange is one request on its way, under one view.
 type exchange struct {
 	server *Server
 	view   *edge.View
@@ -34,18 +33,14 @@ type exchange struct {
 	result  pool.Result    // of the origin
 	sent    time.Time      // when the target was asked
 	body    *requestBody   // nil without a body
-	// connection is what the origin's answer has in Connection, closing what http.Transport deletes of it.
+	pump    *pump          // sends the body on, nil when none is at work
+	// stopBody ends the reading of a body that goes on beside the exchange, and waits for it; nil when none does.
+	stopBody func()
+	early    bool // the origin answered before the client had sent all
+	// connection is what the origin's answer has in Connection.
 	connection []string
-	closing    connectionValues
-
-	answered answerBody // of the origin
-	cut      bool       // reading it failed
 
 	// Of the access log.
 	logged    []string // rules of action log, and what ended the request early
 	originErr error
 }
-
-type exchangeKey struct{}
-
-func exchangeOf(r *http.Request) *exchange { return r.Context().Value(exchangeKey{}).(*exchange) }

@@ -1,8 +1,10 @@
 package web
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"time"
 )
@@ -15,46 +17,255 @@ func (x *exchange) forward() {
 		defer func() { x.target.origin.End(x.result) }()
 	}
 	if x.body != nil {
-		x.r.Body = x.body
 		defer x.body.stop()
 	}
-	defer x.endCut() // the proxy panics then, as net/http asks of a handler that cannot end its answer
-	ctx := context.WithValue(x.r.Context(), exchangeKey{}, x)
-	x.server.proxy.ServeHTTP(x.w, x.r.WithContext(ctx))
-	cleanTrailer(x.w.Header(), http.TrailerPrefix, x.connection)
+	if x.speaksHTTP2() {
+		x.forwardHTTP2()
+		return
+	}
+	x.forwardHTTP1(nil)
+}
+
+// forwardHTTP1 is forward by HTTP/1.1, at first over c if that is not nil.
+func (x *exchange) forwardHTTP1(c *originConn) {
+	t := x.server.origins.transit()
+	pumped, ok := x.prepare(t)
+	if !ok {
+		return
+	}
+	defer func() {
+		if x.pump != nil {
+			x.pump.end()
+		}
+	}()
+	c, left, err := x.ask(t, c, pumped)
+	if err == errOtherProtocol {
+		if t.small > 0 {
+			x.body.ReadCloser = io.NopCloser(bytes.NewReader(t.out[len(t.out)-t.small:]))
+		}
+		x.forwardHTTP2()
+		return
+	}
+	if err != nil {
+		x.originFailed(err)
+		return
+	}
+	if t.head.status == http.StatusSwitchingProtocols {
+		defer left()
+		x.tunnel(c, t)
+		return
+	}
+	if !x.relay(c, t) {
+		c.Close()
+		panic(http.ErrAbortHandler) // as net/http asks of a handler that cannot end its answer
+	}
+	whole := x.pump == nil || x.pump.end()
+	x.pump = nil
+	if stayed := left(); stayed && whole && t.head.keep && len(t.body.in) == 0 {
+		x.server.origins.idle.put(c)
+	} else {
+		c.Close()
+	}
+	x.server.origins.done(t)
+}
+
+// prepare writes the request's head, and its body when that is small and the client was not told to wait, so that one
+// write sends both. Else the body is to be pumped. When it returns false the request is answered.
+func (x *exchange) prepare(t *transit) (pumped, ok bool) {
+	r := x.r
+	t.small = 0
+	switch t.length = r.ContentLength; {
+	case x.body == nil:
+		if t.length != 0 || len(r.Header["Content-Length"]) == 0 {
+			t.length = noBody
+		}
+	case t.length < 0:
+		t.length, pumped = chunkedBody, true
+	case t.length > maxSmallBody || len(r.Header["Expect"]) > 0:
+		pumped = true
+	default:
+		t.small = int(t.length)
+	}
+	t.out = x.appendRequest(t.out[:0], t.length)
+	if t.small == 0 {
+		return pumped, true
+	}
+	at := len(t.out)
+	t.out = append(t.out, make([]byte, t.small)...)
+	for at < len(t.out) {
+		n, err := x.body.Read(t.out[at:])
+		if at += n; err != nil && at < len(t.out) {
+			x.originFailed(err)
+			return false, false
+		}
+	}
+	x.body.ended.Store(true)
+	return false, true
+}
+
+// errOtherProtocol says that the next origin of a pool is spoken to by HTTP/2.
+var errOtherProtocol = errors.New("the next origin speaks HTTP/2")
+
+// ask sends the request over a connection, and returns that with the answer's head in t. left ends the watch over the
+// client: it is false when the client has left meanwhile, and the connection is closed. An origin that no connection
+// can be opened to passes the request on to the next of its pool.
+func (x *exchange) ask(t *transit, c *originConn, pumped bool) (_ *originConn, left func() bool, err error) {
+	ctx := x.r.Context()
+	fresh := false
+	for {
+		if c == nil {
+			if c, err = x.server.origins.conn(ctx, x.target, fresh); err != nil {
+				if ctx.Err() != nil || !x.next(err) {
+					return nil, nil, err
+				}
+				if x.speaksHTTP2() {
+					return nil, nil, errOtherProtocol
+				}
+				x.readdress(t)
+				fresh = false
+				continue
+			}
+		}
+		left = context.AfterFunc(ctx, c.release)
+		var came bool
+		if came, err = x.send(t, c, pumped); err == nil {
+			return c, left, nil
+		}
+		stayed := left()
+		c.Close()
+		// The origin hung up while the connection was idle, most likely, which says nothing of the request.
+		if again := c.reused && !came && !fresh && stayed && x.body == nil && safe(x.r.Method) && !timedOut(err); !again {
+			return nil, nil, err
+		}
+		c, fresh = nil, true
+	}
+}
+
+// readdress writes the head again, for another target.
+func (x *exchange) readdress(t *transit) {
+	small := bytes.Clone(t.out[len(t.out)-t.small:])
+	t.out = append(x.appendRequest(t.out[:0], t.length), small...)
+}
+
+// send writes what t has of the request and reads the head of the answer. came reports whether anything of an answer
+// has come.
+func (x *exchange) send(t *transit, c *originConn, pumped bool) (came bool, err error) {
+	if _, err := c.Write(t.out); err != nil {
+		return false, err
+	}
+	if pumped {
+		x.startPump(c, x.r.ContentLength < 0)
+	} else if err := c.SetReadDeadline(time.Now().Add(x.server.origins.headerTimeout)); err != nil {
+		return false, err
+	}
+	came, err = x.readHead(t, c)
+	if err != nil && x.pump != nil {
+		select {
+		case <-x.pump.done:
+			err = errors.Join(x.pump.err, err)
+		default:
+		}
+	}
+	return came, err
+}
+
+// maxInterim bounds the interim answers to one request.
+const maxInterim = 16
+
+// readHead reads until the head of the final answer, or of one that switches protocols, and passes interim ones on.
+func (x *exchange) readHead(t *transit, c *originConn) (came bool, err error) {
+	in := t.in[:0]
+	for range maxInterim {
+		var scan lineScan
+		var n int
+		for {
+			if n, err = scan.scan(in); err != nil {
+				return true, err
+			}
+			if n > maxHeaderBytes || n == 0 && len(in) >= maxHeaderBytes {
+				return true, headError("its head is longer than 64 KiB")
+			}
+			if n > 0 {
+				break
+			}
+			if len(in) == len(t.in) {
+				t.in = append(t.in, make([]byte, len(t.in))...)
+				in = t.in[:len(in)]
+			}
+			m, err := c.Read(t.in[len(in):])
+			in = t.in[:len(in)+m]
+			if m == 0 && err != nil {
+				return came || len(in) > 0, brokenOff(err)
+			}
+		}
+		came = true
+		if err := t.head.parse(string(in[:n])); err != nil {
+			return true, err
+		}
+		rest := in[n:]
+		if !t.head.interim() {
+			if x.pump == nil {
+				if more := t.head.length < 0 || int64(len(rest)) < t.head.length; more {
+					c.SetReadDeadline(time.Time{}) //nolint:errcheck // a closed connection fails the next read
+				}
+			} else {
+				x.early = x.pump.answer()
+				c.SetReadDeadline(time.Time{}) //nolint:errcheck // likewise
+			}
+			t.body.begin(c, &t.head, x.r.Method, t.in, rest)
+			return true, nil
+		}
+		x.interim(&t.head)
+		in = t.in[:copy(t.in, rest)]
+	}
+	return true, headError("too many interim answers")
 }
 
 // originFailed answers for an origin that did not.
-func originFailed(_ http.ResponseWriter, r *http.Request, err error) {
-	x := exchangeOf(r)
+func (x *exchange) originFailed(err error) {
 	x.originErr = err
 	x.result.Latency = time.Since(x.sent)
-	if x.body != nil {
+	unread := false
+	if b := x.body; b != nil {
+		failure, stalled := b.failure(), b.stalled.Load()
+		if x.stopBody != nil {
+			x.stopBody() // an answer must not wait for the client's body
+		}
+		unread = !b.ended.Load()
 		var tooLarge *http.MaxBytesError
 		switch {
-		case errors.As(x.body.failure(), &tooLarge):
+		case errors.As(failure, &tooLarge):
 			x.failBody(http.StatusRequestEntityTooLarge, bodyTooLarge)
 			return
-		case x.body.stalled.Load():
+		case stalled:
 			x.failBody(http.StatusRequestTimeout, "The request's body did not arrive in time.")
 			return
 		case x.w.conn != nil && x.w.conn.refused.Load():
 			x.failBody(http.StatusBadRequest, "The request's body is malformed.")
 			return
+		case failure != nil:
+			x.clientLeft()
 		}
 	}
-	if r.Context().Err() != nil {
-		// Without an answer net/http would write an empty 200.
-		x.w.status = statusClientGone
-		panic(http.ErrAbortHandler)
+	if x.r.Context().Err() != nil {
+		x.clientLeft()
 	}
 	x.result.Err = err
 	x.server.counters.originErrors.Add(1)
+	if unread {
+		x.closeConnection()
+	}
 	if timedOut(err) {
 		x.fail(http.StatusGatewayTimeout, "The site's server did not answer in time.")
 		return
 	}
 	x.fail(http.StatusBadGateway, "The site's server could not be reached.")
+}
+
+// clientLeft ends the exchange without an answer; net/http would write an empty 200.
+func (x *exchange) clientLeft() {
+	x.w.status = statusClientGone
+	panic(http.ErrAbortHandler)
 }
 
 func timedOut(err error) bool {

@@ -2,13 +2,9 @@ package web
 
 import (
 	"net/http"
-	"net/http/httputil"
 	"net/netip"
 	"net/textproto"
-	"net/url"
-	"strconv"
 	"strings"
-	"time"
 )
 
 // Names that belong to the node, by their prefix in lower case.
@@ -108,23 +104,26 @@ func dropHopByHop(h http.Header) {
 			}
 		}
 	}
-	for _, name := range hopByHop {
-		delete(h, name)
-	}
-}
-
-// dropNodeFields takes from h the fields that only the node may set on an answer.
-func dropNodeFields(h http.Header) {
 	for name := range h {
-		if strings.HasPrefix(strings.ToLower(name), nodePrefix) {
+		if endsHere(name) {
 			delete(h, name)
 		}
 	}
 }
 
-var hopByHop = [...]string{
-	"Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization", "Proxy-Connection", "Te", "Trailer",
-	"Transfer-Encoding", "Upgrade", "Http2-Settings",
+// nodeField reports whether only the node may set a field on an answer.
+func nodeField(name string) bool {
+	return len(name) >= len(nodePrefix) && strings.EqualFold(name[:len(nodePrefix)], nodePrefix)
+}
+
+// endsHere reports whether a field of that canonical name is hop-by-hop.
+func endsHere(name string) bool {
+	switch name {
+	case "Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization", "Proxy-Connection", "Te", "Trailer",
+		"Transfer-Encoding", "Upgrade", "Http2-Settings":
+		return true
+	}
+	return false
 }
 
 // reserved reports whether name, or what a server may read it as, is the node's to set.
@@ -186,58 +185,9 @@ func dashed(name string) string {
 	}, name)
 }
 
-// rewriteRequest makes the request that the origin gets. It runs after hop-by-hop fields are gone, so
-// nothing that a client lists in Connection touches what it sets.
-func rewriteRequest(p *httputil.ProxyRequest) {
-	x, out := exchangeOf(p.In), p.Out
-	t := x.target
-	// Opaque is sent as it is: the path in the form that rules saw.
-	out.URL = &url.URL{Scheme: string(t.scheme), Host: t.key, Opaque: x.rule.Path, RawQuery: x.rule.Query}
-	out.Host = t.hostHeader
-	h := out.Header
-	var chainBuf, forwardedBuf [128]byte
-	chain, forwarded := chainBuf[:0], forwardedBuf[:0]
-	for i := len(x.chain) - 1; i >= 0; i-- {
-		if len(chain) > 0 {
-			chain = append(chain, ", "...)
-			forwarded = append(forwarded, ", "...)
-		}
-		chain = x.chain[i].AppendTo(chain)
-		if forwarded = append(forwarded, "for="...); x.chain[i].Is4() {
-			forwarded = x.chain[i].AppendTo(forwarded)
-		} else {
-			forwarded = append(append(x.chain[i].AppendTo(append(forwarded, `"[`...)), ']'), '"')
-		}
-	}
-	forwarded = append(append(append(forwarded, ";host="...), quotedHost(x.rule.Host)...), ";proto="+x.scheme...)
-	values := [...]string{string(chain), x.rule.Host, x.scheme, string(forwarded), x.rule.Client.String(), x.rule.Zone}
-	for i, name := range [...]string{"X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "Forwarded", "X-Real-Ip", zoneHeader} {
-		h[name] = values[i : i+1 : i+1]
-	}
-	h["Cdn-Loop"] = append(h["Cdn-Loop"], loopToken)
-	if !safe(out.Method) {
-		// Under these names net/http takes a request without a body for one that it may send twice. Names
-		// are sent as they are written here.
-		for _, name := range [...]string{"Idempotency-Key", "X-Idempotency-Key"} {
-			if v, ok := h[name]; ok {
-				delete(h, name)
-				h[strings.ToLower(name)] = v
-			}
-		}
-	}
-}
-
 // safe reports whether a method asks for no effect (RFC 9110 §9.2.1).
 func safe(method string) bool {
 	return method == http.MethodGet || method == http.MethodHead || method == http.MethodOptions
-}
-
-// quotedHost writes a host as a value of Forwarded (RFC 7239 §4).
-func quotedHost(host string) string {
-	if strings.HasPrefix(host, "[") {
-		return strconv.Quote(host)
-	}
-	return host
 }
 
 // loops counts this platform in the CDN-Loop fields of a request.
@@ -251,48 +201,4 @@ func loops(h http.Header) int {
 		}
 	}
 	return n
-}
-
-// cleanTrailer takes from a response what must not be said after its body: fields that frame a message or are
-// the node's, or that Connection listed. h holds trailers under their names behind prefix: the announced ones under none, the others,
-// among the header's fields, under [http.TrailerPrefix].
-func cleanTrailer(h http.Header, prefix string, connection []string) {
-	for key := range h {
-		if name, ok := strings.CutPrefix(key, prefix); ok && (!settable(http.CanonicalHeaderKey(name)) || isToken(connection, name)) {
-			delete(h, key)
-		}
-	}
-}
-
-// modifyResponse prepares what the origin answered: fields that are the node's go, and rules of the response
-// phases run.
-func modifyResponse(res *http.Response) error {
-	x := exchangeOf(res.Request)
-	x.result.Status, x.result.Latency = res.StatusCode, time.Since(x.sent)
-	cleanTrailer(res.Trailer, "", x.connection)
-	h := res.Header
-	if res.StatusCode == http.StatusSwitchingProtocols {
-		// The proxy removes nothing from this one.
-		upgrade := h["Upgrade"]
-		switching := isToken(h["Connection"], "upgrade")
-		dropHopByHop(h)
-		if switching && len(upgrade) > 0 {
-			h["Connection"], h["Upgrade"] = []string{"Upgrade"}, upgrade[:1]
-		}
-	}
-	dropNodeFields(h)
-	if res.StatusCode != http.StatusSwitchingProtocols && res.Body != nil && res.Body != http.NoBody {
-		x.answered = answerBody{res.Body, x}
-		res.Body = &x.answered
-	}
-	s := x.server
-	for i := range s.phases {
-		if p := &s.phases[i]; p.response != nil && !x.skipped[p.name] {
-			p.response(x, p.name, h)
-		}
-	}
-	if x.sticky != "" {
-		h["Set-Cookie"] = append(h["Set-Cookie"], x.sticky)
-	}
-	return nil
 }

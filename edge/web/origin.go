@@ -1,178 +1,105 @@
 package web
 
 import (
-	"bufio"
-	"bytes"
-	"net"
-	"net/http"
-	"net/http/httptrace"
-	"net/textproto"
-	"slices"
-	"sync/atomic"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
 )
 
-// originTransport gives answers of origins with the Connection field that they came with. http.Transport
-// deletes it where it lists "close", and with it what says which other fields end at this hop
-// (RFC 9110 §7.6.1). It needs a request that has a client trace of its own, as httputil.ReverseProxy makes.
-type originTransport struct{ *http.Transport }
-
-// RoundTrip implements http.RoundTripper. Interim answers (RFC 9110 §15.2) reach the trace without fields that
-// end here.
-func (t originTransport) RoundTrip(r *http.Request) (*http.Response, error) {
-	x := exchangeOf(r)
-	seen := &x.closing
-	if trace := httptrace.ContextClientTrace(r.Context()); trace != nil {
-		trace.GotConn = func(i httptrace.GotConnInfo) {
-			if c, ok := i.Conn.(*originConn); ok {
-				c.due.Store(seen)
-			}
-		}
-		if pass := trace.Got1xxResponse; pass != nil {
-			trace.Got1xxResponse = func(status int, header textproto.MIMEHeader) error {
-				h := http.Header(header)
-				restoreConnection(h, seen.values())
-				dropHopByHop(h)
-				dropNodeFields(h)
-				return pass(status, header)
-			}
-		}
-	}
-	res, err := t.Transport.RoundTrip(r)
-	if err == nil {
-		restoreConnection(res.Header, seen.values())
-		x.connection = res.Header["Connection"]
-	}
-	return res, err
+// origins is the client towards origins: its connections outlive every view.
+type origins struct {
+	dialer        *dialer
+	idle          idleConns
+	headerTimeout time.Duration // for the head of an answer once the request is sent
+	writeStall    time.Duration
+	transits      sync.Pool // of *transit
+	http2         *http2Conns
 }
 
-func restoreConnection(h http.Header, values []string) {
-	if len(values) > 0 && len(h["Connection"]) == 0 {
-		h["Connection"] = values
+func newOrigins(c *Config, d *dialer) *origins {
+	return &origins{
+		dialer: d, headerTimeout: c.OriginHeaderTimeout, writeStall: c.WriteStall,
+		idle:  idleConns{max: c.MaxIdleOriginConns, perKey: c.MaxIdleConnsPerOrigin, timeout: c.OriginIdleTimeout},
+		http2: newHTTP2Conns(c),
 	}
 }
 
-// connectionValues are the values of Connection in the answers of one exchange, interim ones included, that
-// http.Transport deletes. When it takes another connection for the exchange, the reader of the one before may
-// still be at work.
-type connectionValues struct{ list atomic.Pointer[[]string] }
-
-// maxConnectionValues bounds what interim answers may pile up in one exchange.
-const maxConnectionValues = 64
-
-func (v *connectionValues) values() []string {
-	if list := v.list.Load(); list != nil {
-		return *list
-	}
-	return nil
+// close lets idle connections go; those in use are closed at their exchange's end.
+func (o *origins) close() {
+	o.idle.close()
+	o.http2.close()
 }
 
-// add keeps values, the earlier ones too while they are few.
-func (v *connectionValues) add(values []string) {
-	if earlier := v.values(); len(earlier) < maxConnectionValues {
-		values = slices.Concat(earlier, values)
-	}
-	v.list.Store(&values)
-}
-
-// originConn is a connection to an origin. It reads the head of each answer along with http.Transport, holding
-// nothing back, and keeps the values of Connection where they list "close". A head that arrives in
-// parts is copied; it is bounded as [http.Transport.MaxResponseHeaderBytes] says.
-//
-// Read is called by one goroutine at a time, as http.Transport does.
-type originConn struct {
-	net.Conn
-	// due is where the values go, nil while no head is due. http.Transport takes a connection up for the next
-	// exchange only when the answer of the one before has been read.
-	due atomic.Pointer[connectionValues]
-
-	// Of the current head.
-	head    []byte // what came of it, when it comes in parts
-	at      int    // where the next line begins
-	fields  int    // where the fields begin, 0 before
-	interim bool   // its status is 1xx, and another head follows
-	field   bool   // the last line was of a field Connection
-	closes  bool   // a field Connection has "close" in it
-}
-
-// Read implements net.Conn.
-func (c *originConn) Read(p []byte) (int, error) {
-	n, err := c.Conn.Read(p)
-	if n > 0 {
-		if due := c.due.Load(); due != nil {
-			c.scan(p[:n], due)
+// conn returns a connection to t that speaks HTTP/1.1: an idle one unless fresh is asked for, or a new one.
+func (o *origins) conn(ctx context.Context, t *target, fresh bool) (*originConn, error) {
+	if !fresh {
+		if c := o.idle.get(t.key); c != nil {
+			return c, nil
 		}
 	}
-	return n, err
+	c, _, err := o.dial(ctx, t, nil)
+	return c, err
 }
 
-// scan follows b.
-func (c *originConn) scan(b []byte, due *connectionValues) {
-	if len(c.head) > 0 {
-		c.head = append(c.head, b...)
-		b = c.head
-	}
-	for {
-		end := bytes.IndexByte(b[c.at:], '\n')
-		if end < 0 {
-			if len(c.head) == 0 {
-				c.head = append(c.head, b...)
-			}
-			return
-		}
-		line := bytes.TrimSuffix(b[c.at:c.at+end], []byte("\r"))
-		c.at += end + 1
-		switch {
-		case c.fields == 0:
-			c.fields = c.at
-			_, status, _ := bytes.Cut(line, []byte(" "))
-			status = bytes.TrimLeft(status, " ")
-			c.interim = len(status) > 0 && status[0] == '1' && !bytes.HasPrefix(status, []byte("101"))
-		case len(line) == 0:
-			if c.closes {
-				keepConnection(b[c.fields:c.at], due)
-			}
-			rest := b[c.at:]
-			last := !c.interim
-			c.head, c.at, c.fields, c.interim, c.field, c.closes = nil, 0, 0, false, false, false
-			if last {
-				c.due.Store(nil)
-				return
-			}
-			b = rest
-		case line[0] == ' ' || line[0] == '\t': // continues the line before (obs-fold)
-			c.closes = c.closes || c.field && hasClose(line)
-		default:
-			const name = "Connection"
-			c.field = len(line) > len(name) && line[len(name)] == ':' && bytes.EqualFold(line[:len(name)], []byte(name))
-			c.closes = c.closes || c.field && hasClose(line)
-		}
-	}
-}
-
-// hasClose is what a line has at least that makes http.Transport find the token.
-func hasClose(line []byte) bool {
-	const token = "close"
-	for i := 0; i+len(token) <= len(line); i++ {
-		if bytes.EqualFold(line[i:i+len(token)], []byte(token)) {
-			return true
-		}
-	}
-	return false
-}
-
-// keepConnection reads fields as http.Transport does.
-func keepConnection(fields []byte, due *connectionValues) {
-	h, err := textproto.NewReader(bufio.NewReader(bytes.NewReader(fields))).ReadMIMEHeader()
+// dial opens a connection, with a TLS handshake in the target's server name when its scheme asks for it. protocols
+// are offered in it (RFC 7301), nil for none; the origin's choice is returned, empty for none.
+func (o *origins) dial(ctx context.Context, t *target, protocols []string) (c *originConn, protocol string, err error) {
+	tcp, err := o.dialer.dialTarget(ctx, t)
 	if err != nil {
-		return // an answer for http.Transport to refuse
+		return nil, "", err
 	}
-	due.add(h["Connection"])
+	if !t.secure() {
+		return newOriginConn(tcp, tcp, t.key, o.writeStall), "", nil
+	}
+	config := o.dialer.tls.Clone()
+	config.ServerName, config.NextProtos = strings.Trim(t.sni, "[]"), protocols
+	secured := tls.Client(tcp, config)
+	ctx, cancel := context.WithTimeout(ctx, o.dialer.wait)
+	defer cancel()
+	if err := secured.HandshakeContext(ctx); err != nil {
+		tcp.Close()
+		return nil, "", fmt.Errorf("TLS handshake as %s: %w", strconv.Quote(config.ServerName), err)
+	}
+	return newOriginConn(secured, tcp, t.key, o.writeStall), secured.ConnectionState().NegotiatedProtocol, nil
 }
 
-// CloseWrite ends this side of a connection that has left HTTP.
-func (c *originConn) CloseWrite() error {
-	if t, ok := c.Conn.(interface{ CloseWrite() error }); ok {
-		return t.CloseWrite()
+// transit is the memory that one exchange needs on its way, lent to one after another.
+type transit struct {
+	out []byte // the request's head, and its body when that is small
+	// length is that of the request's body in octets, noBody or chunkedBody; small of them stand at the end of out.
+	length int64
+	small  int
+	in     []byte // the answer's head, and what comes with it
+	head   answerHead
+	body   originBody
+}
+
+const (
+	// smallTransit is what a transit begins with each way; headers beyond it, up to maxHeaderBytes, grow it for one
+	// exchange.
+	smallTransit = 4 << 10
+	// maxSmallBody bounds what of a request's body is collected to be sent in one piece with its head.
+	maxSmallBody = 8 << 10
+)
+
+func (o *origins) transit() *transit {
+	if t, ok := o.transits.Get().(*transit); ok {
+		return t
 	}
-	return http.ErrNotSupported
+	return &transit{out: make([]byte, 0, smallTransit), in: make([]byte, smallTransit)}
+}
+
+// done takes t back.
+func (o *origins) done(t *transit) {
+	if cap(t.out) > smallTransit+maxSmallBody || len(t.in) > 2*smallTransit {
+		return
+	}
+	clear(t.head.fields) // they hold the head's text
+	t.head = answerHead{fields: t.head.fields[:0]}
+	t.body = originBody{}
+	o.transits.Put(t)
 }

@@ -210,10 +210,5 @@ func settable(name string) bool {
 	if name == "" || reserved(name) {
 		return false
 	}
-	for _, h := range hopByHop {
-		if h == name {
-			return false
-		}
-	}
-	return name != "Host" && name != "Content-Length" && name != "Cdn-Loop"
+	return !endsHere(name) && name != "Host" && name != "Content-Length" && name != "Cdn-Loop"
 }

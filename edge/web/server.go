@@ -4,11 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"log"
 	"net"
 	"net/http"
-	"net/http/httputil"
 	"sync"
 
 	"github.com/guardyn-edge/guardyn/zone"
@@ -16,15 +13,15 @@ import (
 
 // Server proxies HTTP/1.1. Its connections, to clients and to origins, outlive the views that it serves from.
 type Server struct {
-	config    Config
-	http      *http.Server
-	transport *http.Transport
-	proxy     *httputil.ReverseProxy
-	listener  *listener
-	phases    []phase
-	requests  chan struct{} // a slot for each request being handled
-	drained   sync.Once
-	counters  counters
+	config   Config
+	http     *http.Server
+	origins  *origins
+	buffers  bufferPool
+	listener *listener
+	phases   []phase
+	requests chan struct{} // a slot for each request being handled
+	drained  sync.Once
+	counters counters
 }
 
 // NewServer returns a server that does not listen yet.
@@ -32,16 +29,8 @@ func NewServer(c Config) *Server {
 	s := &Server{config: c.withDefaults()}
 	s.requests = make(chan struct{}, s.config.MaxRequests)
 	s.phases = phaseTable(zone.Phases())
-	s.transport = newTransport(&s.config, newDialer(&s.config, &s.counters.originRefused))
+	s.origins = newOrigins(&s.config, newDialer(&s.config, &s.counters.originRefused))
 	logger := s.config.stdLogger()
-	s.proxy = &httputil.ReverseProxy{
-		Rewrite:        rewriteRequest,
-		ModifyResponse: modifyResponse,
-		ErrorHandler:   originFailed,
-		Transport:      originTransport{s.transport},
-		BufferPool:     new(bufferPool),
-		ErrorLog:       log.New(io.Discard, "", 0), // what it would say of an origin is in the access log
-	}
 	s.http = &http.Server{
 		Handler:                      s,
 		ReadHeaderTimeout:            s.config.HeaderTimeout,
@@ -129,7 +118,7 @@ func (s *Server) drain() {
 		for range cap(s.requests) {
 			s.requests <- struct{}{}
 		}
-		s.transport.CloseIdleConnections()
+		s.origins.close()
 	})
 }
 

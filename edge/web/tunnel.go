@@ -1,0 +1,108 @@
+package web
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+// tunnel joins client and origin once both have left HTTP for WebSocket (RFC 6455 §4), until one of them breaks off
+// or both have ended their side. Rules of the response phases run on the answer that switches.
+func (x *exchange) tunnel(c *originConn, t *transit) {
+	defer c.Close()
+	a := &t.head
+	upgrade := a.get("Upgrade")
+	if len(x.r.Header["Upgrade"]) == 0 || !strings.EqualFold(upgrade, "websocket") ||
+		!isToken(a.connection, "upgrade") || isToken(a.connection, "close") || a.chunked || a.length > 0 {
+		x.originFailed(headError("it switches to a protocol that was not asked for"))
+		return
+	}
+	h := x.w.Header()
+	x.answerHeader(a)
+	delete(h, "Content-Length")
+	x.runResponsePhases(http.StatusSwitchingProtocols)
+	h["Connection"], h["Upgrade"] = []string{"Upgrade"}, []string{upgrade}
+	client, buffered, err := x.w.Hijack()
+	if err != nil {
+		x.originFailed(fmt.Errorf("take the client's connection over: %w", err))
+		return
+	}
+	defer client.Close()
+	x.w.status = http.StatusSwitchingProtocols
+	if x.w.version != "" {
+		h[versionHeader] = []string{x.w.version}
+	}
+	head := append(make([]byte, 0, 1024), "HTTP/1.1 101 Switching Protocols\r\n"...)
+	for name, values := range h {
+		for _, v := range values {
+			head = appendField(head, name, v)
+		}
+	}
+	head = append(append(head, "\r\n"...), t.body.in...)
+	if _, err := client.Write(head); err != nil {
+		return
+	}
+	var first io.Reader
+	if n := buffered.Reader.Buffered(); n > 0 {
+		first = io.LimitReader(buffered.Reader, int64(n))
+	}
+	x.w.bytes += int64(len(t.body.in))
+	x.join(client, c, first)
+}
+
+// join copies both ways. first is what of the client has come already, nil for nothing.
+func (x *exchange) join(client net.Conn, c *originConn, first io.Reader) {
+	var half atomic.Bool // one of both has ended its side
+	end := func() {
+		client.Close()
+		c.release()
+	}
+	oneWay := func(dst, src net.Conn, first io.Reader) (n int64) {
+		buf := x.server.buffers.Get()
+		defer x.server.buffers.Put(buf)
+		if first != nil {
+			if _, err := io.CopyBuffer(struct{ io.Writer }{dst}, struct{ io.Reader }{first}, buf); err != nil {
+				end()
+				return n
+			}
+		}
+		for {
+			if half.Load() {
+				// The other side is done. This one may go on for as long as it says something.
+				src.SetReadDeadline(time.Now().Add(x.server.config.IdleTimeout)) //nolint:errcheck // fails the read
+			}
+			m, err := src.Read(buf)
+			if m > 0 {
+				n += int64(m)
+				if _, err := dst.Write(buf[:m]); err != nil {
+					end()
+					return n
+				}
+			}
+			if err == nil {
+				continue
+			}
+			closing, ok := dst.(interface{ CloseWrite() error })
+			if err != io.EOF || !ok || half.Swap(true) {
+				end()
+				return n
+			}
+			dst.SetReadDeadline(time.Now().Add(x.server.config.IdleTimeout)) //nolint:errcheck // fails its reader
+			if closing.CloseWrite() != nil {
+				end()
+			}
+			return n
+		}
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		oneWay(c, client, first)
+	}()
+	x.w.bytes += oneWay(client, c, nil)
+	<-done
+}
