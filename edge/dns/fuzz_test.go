@@ -79,6 +79,9 @@ func FuzzRespond(f *testing.F) {
 	} {
 		f.Add([]byte(seed))
 	}
+	for _, m := range Malformed {
+		f.Add(m.Packet)
+	}
 	r := &responder{nsid: []byte("node")}
 	udp, tcp := make([]byte, 0, udpSize), make([]byte, 0, tcpSize)
 	f.Fuzz(func(t *testing.T, message []byte) {
@@ -107,10 +110,15 @@ func FuzzRespond(f *testing.F) {
 				t.Fatalf("success without a question: %x", answer)
 			}
 		}
-		check(r.respond(c, client, overUDP, message, udp), udpSize)
-		if len(message) >= headerLen && r.query.parse(message) != ignore {
-			r.respond(c, client, overUDP, message, udp)
-			check(r.refuse(), udpSize)
+		answer := r.respond(c, client, overUDP, message, udp)
+		limit := headerLen // FORMERR and NOTIMP are a header
+		if r.query.parse(message) == proceed {
+			limit = min(max(r.query.udpSize, 512), udpSize)
+		}
+		check(answer, limit)
+		if answer = r.respond(c, client, overUDP, message, udp); answer != nil {
+			// What slips through the rate limit is as long as what asked for it, and the NSID.
+			check(r.refuse(), len(message)+len(r.nsid))
 		}
 		check(r.respond(c, client, overTCP, message, tcp), tcpSize)
 		if !bytes.Equal(message, original) {

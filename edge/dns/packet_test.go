@@ -2,10 +2,8 @@ package dns_test
 
 import (
 	"bytes"
-	"encoding/binary"
 	"net/netip"
 	"slices"
-	"strings"
 	"testing"
 
 	mdns "github.com/miekg/dns"
@@ -13,90 +11,12 @@ import (
 	"github.com/guardyn-edge/guardyn/edge/dns"
 )
 
-// packet is a header with one question, and what follows it.
-func packet(flags uint16, counts [4]uint16, parts ...string) []byte {
-	b := binary.BigEndian.AppendUint16([]byte{0xab, 0xcd}, flags)
-	for _, n := range counts {
-		b = binary.BigEndian.AppendUint16(b, n)
-	}
-	return append(b, strings.Join(parts, "")...)
-}
-
-const (
-	wwwName  = "\x03www\x07example\x03com\x00"
-	wwwQuery = wwwName + "\x00\x01\x00\x01"
-	opt      = "\x00\x00\x29\x04\xd0\x00\x00\x00\x00"
-	optEmpty = opt + "\x00\x00"
-)
-
 func TestMalformed(t *testing.T) {
 	s := startTest(t, dns.Config{})
-	one := [4]uint16{1}
-	const silence = -1
-	label63 := "\x3f" + strings.Repeat("a", 63)
-	for _, row := range []struct {
-		name   string
-		packet []byte
-		rcode  int
-	}{
-		{"a good one", packet(0, one, wwwQuery), mdns.RcodeSuccess},
-		{"empty", nil, silence},
-		{"one octet", []byte{1}, silence},
-		{"eleven octets", packet(0, one)[:11], silence},
-		{"an answer", packet(0x8000, one, wwwQuery), silence},
-		{"an answer with no question", packet(0x8000, [4]uint16{}), silence},
-		{"an answer to a NOTIFY", packet(0xa000, one, wwwQuery), silence},
-		{"an answer with an error", packet(0x8001, one), silence},
-		{"IQUERY", packet(1<<11, one, wwwQuery), mdns.RcodeNotImplemented},
-		{"STATUS", packet(2<<11, one, wwwQuery), mdns.RcodeNotImplemented},
-		{"NOTIFY", packet(4<<11, one, wwwQuery), mdns.RcodeNotImplemented},
-		{"UPDATE", packet(5<<11, one, wwwQuery), mdns.RcodeNotImplemented},
-		{"opcode 15", packet(15<<11, one, wwwQuery), mdns.RcodeNotImplemented},
-		{"header alone", packet(0, [4]uint16{}), mdns.RcodeFormatError},
-		{"QDCOUNT 0 with a question", packet(0, [4]uint16{}, wwwQuery), mdns.RcodeFormatError},
-		{"QDCOUNT 0 with OPT", packet(0, [4]uint16{0, 0, 0, 1}, optEmpty), mdns.RcodeFormatError},
-		{"QDCOUNT 2", packet(0, [4]uint16{2}, wwwQuery, wwwQuery), mdns.RcodeFormatError},
-		{"QDCOUNT 2, one there", packet(0, [4]uint16{2}, wwwQuery), mdns.RcodeFormatError},
-		{"QDCOUNT 65535", packet(0, [4]uint16{65535}, wwwQuery), mdns.RcodeFormatError},
-		{"no question there", packet(0, one), mdns.RcodeFormatError},
-		{"name without end", packet(0, one, "\x03www"), mdns.RcodeFormatError},
-		{"label past the end", packet(0, one, "\x3fwww"), mdns.RcodeFormatError},
-		{"no type", packet(0, one, wwwName), mdns.RcodeFormatError},
-		{"half a class", packet(0, one, wwwName, "\x00\x01\x00"), mdns.RcodeFormatError},
-		{"pointer to itself", packet(0, one, "\xc0\x0c", "\x00\x01\x00\x01"), mdns.RcodeFormatError},
-		{"pointer into the header", packet(0, one, "\xc0\x00", "\x00\x01\x00\x01"), mdns.RcodeFormatError},
-		{"pointer forward", packet(0, one, "\x01a\xc0\x12", "\x00\x01\x00\x01\x00"), mdns.RcodeFormatError},
-		{"label type 01", packet(0, one, "\x40a\x00", "\x00\x01\x00\x01"), mdns.RcodeFormatError},
-		{"label type 10", packet(0, one, "\x80a\x00", "\x00\x01\x00\x01"), mdns.RcodeFormatError},
-		{"name of 256 octets", packet(0, one, strings.Repeat(label63, 3), "\x3e", strings.Repeat("a", 62), "\x00", "\x00\x01\x00\x01"), mdns.RcodeFormatError},
-		{"name of 255 octets", packet(0, one, strings.Repeat(label63, 3), "\x3d", strings.Repeat("a", 61), "\x00", "\x00\x01\x00\x01"), mdns.RcodeRefused},
-		{"one trailing octet", packet(0, one, wwwQuery, "\x00"), mdns.RcodeFormatError},
-		{"a record that is not counted", packet(0, one, wwwQuery, optEmpty), mdns.RcodeFormatError},
-		{"a record that is not there", packet(0, [4]uint16{1, 0, 0, 1}, wwwQuery), mdns.RcodeFormatError},
-		{"65535 records that are not there", packet(0, [4]uint16{1, 65535, 65535, 65535}, wwwQuery), mdns.RcodeFormatError},
-		{"record's name loops", packet(0, [4]uint16{1, 0, 0, 1}, wwwQuery, "\xc0\x21\x00\x01\x00\x01\x00\x00\x00\x00\x00\x00"), mdns.RcodeFormatError},
-		{"record's name points forward", packet(0, [4]uint16{1, 0, 0, 1}, wwwQuery, "\xc0\x30\x00\x01\x00\x01\x00\x00\x00\x00\x00\x00"), mdns.RcodeFormatError},
-		{"RDLENGTH past the end", packet(0, [4]uint16{1, 0, 0, 1}, wwwQuery, "\x00\x00\x01\x00\x01\x00\x00\x00\x00\x00\x01"), mdns.RcodeFormatError},
-		{"an answer record in a query", packet(0, [4]uint16{1, 1}, wwwQuery, "\xc0\x0c\x00\x01\x00\x01\x00\x00\x00\x00\x00\x04abcd"), mdns.RcodeSuccess},
-		{"an unknown additional record", packet(0, [4]uint16{1, 0, 0, 2}, wwwQuery, "\x00\xff\x00\x00\x01\x00\x00\x00\x00\x00\x00", optEmpty), mdns.RcodeSuccess},
-		{"two OPT", packet(0, [4]uint16{1, 0, 0, 2}, wwwQuery, optEmpty, optEmpty), mdns.RcodeFormatError},
-		{"OPT in the answer section", packet(0, [4]uint16{1, 1}, wwwQuery, optEmpty), mdns.RcodeFormatError},
-		{"OPT with an owner", packet(0, [4]uint16{1, 0, 0, 1}, wwwQuery, "\x01a", optEmpty), mdns.RcodeFormatError},
-		{"option header cut", packet(0, [4]uint16{1, 0, 0, 1}, wwwQuery, opt, "\x00\x03\x00\x03\x00"), mdns.RcodeFormatError},
-		{"option past the end", packet(0, [4]uint16{1, 0, 0, 1}, wwwQuery, opt, "\x00\x04\x00\x03\x00\x01"), mdns.RcodeFormatError},
-		{"padding", packet(0, [4]uint16{1, 0, 0, 1}, wwwQuery, opt, "\x00\x08\x00\x0c\x00\x04\x00\x00\x00\x00"), mdns.RcodeSuccess},
-		{"an option that nobody knows", packet(0, [4]uint16{1, 0, 0, 1}, wwwQuery, opt, "\x00\x05\xff\x00\x00\x01x"), mdns.RcodeSuccess},
-		{"every flag set", packet(0x07ff, one, wwwQuery), mdns.RcodeSuccess},
-		{"TC set", packet(0x0200, one, wwwQuery), mdns.RcodeSuccess},
-		{"class ANY", packet(0, one, wwwName, "\x00\x01\x00\xff"), mdns.RcodeRefused},
-		{"class 0", packet(0, one, wwwName, "\x00\x01\x00\x00"), mdns.RcodeRefused},
-		{"type 0", packet(0, one, wwwName, "\x00\x00\x00\x01"), mdns.RcodeNotImplemented},
-		{"type OPT", packet(0, one, wwwName, "\x00\x29\x00\x01"), mdns.RcodeFormatError},
-		{"type TSIG", packet(0, one, wwwName, "\x00\xfa\x00\x01"), mdns.RcodeNotImplemented},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			got := exchange(t, s, row.packet)
-			if row.rcode == silence {
+	for _, row := range dns.Malformed {
+		t.Run(row.Name, func(t *testing.T) {
+			got := exchange(t, s, row.Packet)
+			if row.Rcode == dns.Silence {
 				if got != nil {
 					t.Fatalf("answered %x", got)
 				}
@@ -105,20 +25,20 @@ func TestMalformed(t *testing.T) {
 			if len(got) < 12 {
 				t.Fatalf("answer %x", got)
 			}
-			if !bytes.Equal(got[:2], row.packet[:2]) || got[2]&0x80 == 0 || int(got[3]&0xf) != row.rcode {
-				t.Errorf("header %x, want rcode %d", got[:12], row.rcode)
+			if !bytes.Equal(got[:2], row.Packet[:2]) || got[2]&0x80 == 0 || int(got[3]&0xf) != row.Rcode {
+				t.Errorf("header %x, want rcode %d", got[:12], row.Rcode)
 			}
-			if got[2]&0x79 != 0x80|row.packet[2]&0x79 && got[2]&0x79 != row.packet[2]&0x79 {
+			if got[2]&0x79 != 0x80|row.Packet[2]&0x79 && got[2]&0x79 != row.Packet[2]&0x79 {
 				t.Errorf("opcode or RD differ: %x", got[2])
 			}
-			if got[3]&0xe0 != 0 || got[3]&0x10 != row.packet[3]&0x10 {
+			if got[3]&0xe0 != 0 || got[3]&0x10 != row.Packet[3]&0x10 {
 				t.Errorf("RA, Z or AD set, or CD not copied: %x", got[3])
 			}
 			var m mdns.Msg
 			if err := m.Unpack(got); err != nil {
 				t.Errorf("the answer does not parse: %v", err)
 			}
-			if row.rcode == mdns.RcodeFormatError && len(got) != 12 {
+			if row.Rcode == mdns.RcodeFormatError && len(got) != 12 {
 				t.Errorf("FORMERR of %d octets", len(got))
 			}
 		})
