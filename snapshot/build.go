@@ -67,7 +67,7 @@ func buildZones(in *Input) []builtZone {
 func soundZones(built []builtZone) []*builtZone {
 	sound := make([]*builtZone, 0, len(built))
 	for i := range built {
-		if built[i].entry.zone != nil {
+		if built[i].entry != nil {
 			sound = append(sound, &built[i])
 		}
 	}
@@ -76,7 +76,7 @@ func soundZones(built []builtZone) []*builtZone {
 }
 
 func assemble(sound []*builtZone, meta Meta) *Snapshot {
-	c := &content{zones: make([]entry, len(sound))}
+	c := &content{zones: make([]*entry, len(sound))}
 	for i := range sound {
 		c.zones[i] = sound[i].entry
 	}
@@ -87,7 +87,7 @@ func assemble(sound []*builtZone, meta Meta) *Snapshot {
 // builtZone is what became of one zone of the input.
 type builtZone struct {
 	workspace string
-	entry     entry // zone is nil when it is malformed by itself, or left out
+	entry     *entry // nil when the zone is malformed by itself, or left out
 	held      bool  // entry is the published one
 	problems  []Problem
 	warnings  []Problem

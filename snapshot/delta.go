@@ -37,7 +37,7 @@ func (s *Snapshot) walk(prev *Snapshot) Delta {
 
 // merge visits the zones of prev (may be nil) and s in order of id, those of one id together.
 func (s *Snapshot) merge(prev *Snapshot, visit func(old, new *entry)) {
-	var a []entry
+	var a []*entry
 	if prev != nil {
 		a = prev.content.zones
 	}
@@ -54,10 +54,10 @@ func (s *Snapshot) merge(prev *Snapshot, visit func(old, new *entry)) {
 		}
 		var old, new *entry
 		if c <= 0 {
-			old, a = &a[0], a[1:]
+			old, a = a[0], a[1:]
 		}
 		if c >= 0 {
-			new, b = &b[0], b[1:]
+			new, b = b[0], b[1:]
 		}
 		visit(old, new)
 	}

@@ -55,7 +55,7 @@ func BuildHolding(in Input, meta Meta) (s *Snapshot, warnings []Problem, held []
 func (b *builtZone) hold(saved *zone.Zone, live *Snapshot) HeldZone {
 	sortProblems(b.problems)
 	h := HeldZone{Problems: b.problems}
-	b.entry, b.problems, b.warnings = entry{}, nil, nil
+	b.entry, b.problems, b.warnings = nil, nil, nil
 	if saved == nil {
 		return h
 	}

@@ -19,7 +19,7 @@ func (s *Snapshot) Head() []byte { return append(s.head(), '{') }
 
 // Member describes the i-th zone's member, 0 ≤ i < Len.
 func (s *Snapshot) Member(i int) Member {
-	e := &s.content.zones[i]
+	e := s.content.zones[i]
 	return Member{ID: e.zone.ID, Digest: e.digest, Size: e.keyed()}
 }
 

@@ -56,7 +56,7 @@ func Parse(doc []byte, prev *Snapshot) (*Snapshot, error) {
 	if err := decodeZones(parts, prev); err != nil {
 		return nil, err
 	}
-	c := &content{zones: make([]entry, len(parts)), hash: hashParts(parts)}
+	c := &content{zones: make([]*entry, len(parts)), hash: hashParts(parts)}
 	if c.hash != head.hash {
 		return nil, refused(CodeHashMismatch, "content_hash says %s, the zones hash to %s: the document was altered after it was built", quote(head.hash), c.hash)
 	}
@@ -202,7 +202,7 @@ func textMember(found map[string][]byte, name string) (string, error) {
 type part struct {
 	key   string
 	raw   []byte
-	entry entry
+	entry *entry
 	// fold is the canonical bytes when they are not raw.
 	fold []byte
 	err  error
@@ -277,7 +277,7 @@ func (p *part) decode(raw entry, rules *ruleMemo, scratch *[]byte) error {
 		*scratch = b
 		if err == nil && bytes.Equal(b, p.raw) {
 			raw.zone = z
-			p.entry = raw
+			p.entry = &raw
 			return nil
 		}
 	}

@@ -40,7 +40,9 @@ type Snapshot struct {
 
 // content is what the hash covers; snapshots that differ in their meta alone share it.
 type content struct {
-	zones []entry // in order of id
+	// zones are in order of id. Contents share the entries that are the same in both, so that a snapshot beside the one before
+	// it costs a pointer a zone.
+	zones []*entry
 	hash  string
 	// delta is the difference to the content with hash deltaTo, when Parse has learnt it. It holds values of
 	// that content's zones that are gone, never the content itself: no chain of old snapshots builds up.
@@ -48,22 +50,22 @@ type content struct {
 	deltaTo string
 }
 
-// entry is a zone with the digest and length of its canonical bytes.
+// entry is a zone with the digest and length of its canonical bytes. It does not change once it is in a content.
 type entry struct {
 	zone   *zone.Zone
 	digest [32]byte
 	size   int
 }
 
-func newEntry(z *zone.Zone, canonical []byte) entry {
-	return entry{zone: z, digest: blake3.Sum256(canonical), size: len(canonical)}
+func newEntry(z *zone.Zone, canonical []byte) *entry {
+	return &entry{zone: z, digest: blake3.Sum256(canonical), size: len(canonical)}
 }
 
 func (e *entry) same(o *entry) bool { return e.size == o.size && e.digest == o.digest }
 
 // find returns the index of a zone's entry, false when there is none.
 func (c *content) find(id zone.ID) (int, bool) {
-	return slices.BinarySearchFunc(c.zones, id, func(e entry, id zone.ID) int { return cmp.Compare(e.zone.ID, id) })
+	return slices.BinarySearchFunc(c.zones, id, func(e *entry, id zone.ID) int { return cmp.Compare(e.zone.ID, id) })
 }
 
 // WithMeta returns the same content under another meta: what apply rebuilds with once it has a version.
