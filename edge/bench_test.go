@@ -10,7 +10,7 @@ import (
 )
 
 // platform has n zones of ten records each.
-func platform(b *testing.B, n int) []*zone.Zone {
+func platform(b testing.TB, n int) []*zone.Zone {
 	b.Helper()
 	zones := make([]*zone.Zone, n)
 	for i := range zones {

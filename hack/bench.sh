@@ -16,6 +16,7 @@ measure() { # measure PACKAGE PATTERN BENCHTIME
 measure ./snapshot 'Build|Parse' 3x
 measure ./seal . 3x
 measure ./edge 'Compile' 3x
+measure ./edge 'Resident' 1x
 measure ./edge/dns . 200000x
 measure ./edge/rules . 200000x
 measure ./api . 200000x
