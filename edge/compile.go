@@ -19,7 +19,7 @@ import (
 
 // Options of Compile.
 type Options struct {
-	// ServiceAddresses are the node's own, answered for proxied names: at most MaxServiceAddresses. A family
+	// ServiceAddresses are the node's own, answered for proxied names: at most MaxServiceAddresses of each family. A family
 	// without any answers NODATA.
 	ServiceAddresses []netip.Addr
 	// Epoch of the activation; 0 reads as 1.
@@ -31,7 +31,7 @@ type Options struct {
 	Monitor *pool.Monitor
 }
 
-// MaxServiceAddresses bounds Options.ServiceAddresses, so that they fit one UDP answer with room to spare.
+// MaxServiceAddresses bounds Options.ServiceAddresses of one family, so that they fit one UDP answer without EDNS.
 const MaxServiceAddresses = 16
 
 // maxErrors bounds how many zones the error of Compile names.
@@ -44,13 +44,19 @@ func Compile(old *View, s *snapshot.Snapshot, generation uint64, o Options) (*Vi
 	if s == nil {
 		return nil, errors.New("compile: there is no snapshot")
 	}
-	if len(o.ServiceAddresses) > MaxServiceAddresses {
-		return nil, fmt.Errorf("compile: %d service addresses, at most %d can be answered", len(o.ServiceAddresses), MaxServiceAddresses)
-	}
+	var ipv4, ipv6 int
 	for i, a := range o.ServiceAddresses {
-		if !a.IsValid() {
+		switch {
+		case !a.IsValid():
 			return nil, fmt.Errorf("compile: service address %d is not set", i+1)
+		case a.Unmap().Is4():
+			ipv4++
+		default:
+			ipv6++
 		}
+	}
+	if max(ipv4, ipv6) > MaxServiceAddresses {
+		return nil, fmt.Errorf("compile: %d IPv4 and %d IPv6 service addresses, at most %d of each can be answered", ipv4, ipv6, MaxServiceAddresses)
 	}
 	v := &View{
 		snapshot: s, generation: generation, epoch: o.Epoch,

@@ -305,7 +305,7 @@ func TestCompileErrors(t *testing.T) {
 		want     string
 	}{
 		"no snapshot":     {nil, edge.Options{}, "there is no snapshot"},
-		"many addresses":  {build(t, 2, good), edge.Options{ServiceAddresses: make([]netip.Addr, 17)}, "17 service addresses, at most 16"},
+		"many addresses":  {build(t, 2, good), edge.Options{ServiceAddresses: slices.Repeat([]netip.Addr{netip.MustParseAddr("::1")}, 17)}, "0 IPv4 and 17 IPv6 service addresses, at most 16"},
 		"address not set": {build(t, 2, good), edge.Options{ServiceAddresses: make([]netip.Addr, 1)}, "service address 1 is not set"},
 	} {
 		v, err := edge.Compile(old, row.snapshot, 2, row.options)
