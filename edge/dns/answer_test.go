@@ -1,6 +1,7 @@
 package dns_test
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 	"testing"
@@ -36,5 +37,20 @@ func TestMostAddresses(t *testing.T) {
 		if a := ask(t, s, "udp", question("shop.example.com", qtype)); a.Truncated || len(a.Answer) != edge.MaxServiceAddresses {
 			t.Error(a)
 		}
+	}
+}
+
+// TestTargetsAreBounded: the additional section has addresses of so many names of a set and no more.
+func TestTargetsAreBounded(t *testing.T) {
+	records := []string{"@ NS ns.other.test"}
+	for i := range 40 {
+		records = append(records, fmt.Sprintf("mx MX %d m%02d.example.com", i, i), fmt.Sprintf("m%02d A 192.0.2.%d", i, i))
+	}
+	live := new(edge.Live)
+	live.Store(newView(t, nil, newSnapshot(t, 1, newZone(t, 1, "example.com", records...)), 1))
+	s := start(t, dns.Config{Live: live, RateLimit: -1})
+	a := ask(t, s, "tcp", question("mx.example.com", mdns.TypeMX))
+	if len(a.Answer) != 40 || len(a.Extra) != 32 {
+		t.Errorf("%d targets, %d addresses", len(a.Answer), len(a.Extra))
 	}
 }
