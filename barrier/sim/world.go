@@ -65,6 +65,7 @@ type world struct {
 	seen   map[string]int // how often each event has happened
 	holds  []hold         // calls that the network is about to hold up
 	healed bool
+	late   int // proposals of heal that a late change of the roster has aborted
 
 	check *checker
 	cov   Coverage
