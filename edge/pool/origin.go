@@ -62,6 +62,13 @@ func (o *Origin) identity() identity {
 	return identity{o.Pool, o.Scheme, o.Address, o.HostHeader, o.SNI}
 }
 
+// Key tells servers apart: it is the same for an origin of an earlier and of a later snapshot when these speak to the same
+// server in the same way.
+type Key struct{ state *originState }
+
+// Key returns o's.
+func (o *Origin) Key() Key { return Key{o.state} }
+
 // newOrigin resolves the defaults of c. Its pool and state are the caller's to give.
 func newOrigin(id zone.ID, pool string, c zone.Origin) *Origin {
 	o := &Origin{

@@ -119,7 +119,8 @@ func newOutlier(config *zone.OutlierDetection) outlier {
 
 // Checked is a pool whose origins are to be checked.
 type Checked struct {
-	Name    string
+	Name string
+	// Check has its defaults filled in.
 	Check   zone.HealthCheck
 	Origins []*Origin
 }
@@ -132,7 +133,7 @@ func (s *Set) Checked() []Checked {
 	var list []Checked
 	for name, p := range s.pools {
 		if p.config.Health != nil {
-			list = append(list, Checked{name, *p.config.Health, p.origins})
+			list = append(list, Checked{name, p.config.Health.Effective(), p.origins})
 		}
 	}
 	return list

@@ -71,10 +71,13 @@ func (o *Origin) SetHealth(h Health, reason string) {
 	s.health = h
 	if h == Unhealthy {
 		s.reason = clip(reason)
-		if was != Unhealthy {
-			s.set(unhealthy, now)
-		}
-	} else if was == Unhealthy {
+	}
+	switch {
+	case h == was:
+		return
+	case h == Unhealthy:
+		s.set(unhealthy, now)
+	case was == Unhealthy:
 		s.clear(unhealthy)
 		if h == Healthy {
 			s.ramp(o.pool, now)

@@ -57,13 +57,14 @@ var rooms = []room{
 	{"edge/rules", []string{"zone"}},
 	{"edge/pool", []string{"zone"}},
 	{"edge/rrset", []string{"zone"}},
-	{"edge/probe", []string{"edge", "snapshot", "zone"}},
+	{"edge/health", []string{"edge", "edge/pool", "zone"}},
+	{"edge/probe", []string{"edge", "edge/health", "edge/pool", "snapshot", "zone"}},
 	{"edge/dns", []string{"edge", "edge/rules", "edge/pool", "edge/rrset", "zone"}},
 	{"edge/web", []string{"edge", "edge/rules", "edge/pool", "zone"}},
 	{"internal/host", []string{
 		"api", "node", "edge", "store", "control", "barrier", "barrier/sqlstore", "barrier/remote",
 		"snapshot", "seal", "zone", "internal/nodeproto", "internal/telemetry",
-		"edge/dns", "edge/web", "edge/rules", "edge/pool", "edge/probe",
+		"edge/dns", "edge/web", "edge/rules", "edge/pool", "edge/probe", "edge/health",
 	}},
 	{"internal/cli", []string{
 		"internal/cli", "internal/host", "api", "node", "edge", "store", "control", "snapshot", "seal", "zone",
