@@ -46,7 +46,8 @@ const longZone = `{
   "lists": {"office": {"kind": "ip", "items": ["2001:DB8::/32", "192.0.2.0/24", "192.0.2.7/32", "192.0.2.9/24"]}},
   "pools": {"main": {"origins": [
       {"name": "b", "address": "Origin.example.NET", "scheme": "https", "weight": 1, "enabled": true},
-      {"name": "a", "address": "[2001:DB8::1]:080", "scheme": "http", "enabled": false}],
+      {"name": "a", "address": "[2001:DB8::1]:080", "scheme": "http", "enabled": false},
+      {"name": "c", "address": "192.0.2.3", "scheme": "h2c"}],
     "health": {"type": "http", "path": "/", "interval": "10s", "timeout": "5s", "healthy_threshold": 2, "unhealthy_threshold": 3, "expected_status": []},
     "policy": "round_robin"}},
   "load_balancers": {"WWW.example.com": {"pools": ["main"], "sticky": {"cookie": "guardyn_origin", "ttl": "60m"}}},
@@ -70,7 +71,8 @@ const shortZone = `{
   "lists": {"office": {"kind": "ip", "items": ["192.0.2.0/24", "192.0.2.7", "2001:db8::/32"]}},
   "pools": {"main": {"origins": [
       {"name": "a", "address": "[2001:db8::1]:80", "enabled": false},
-      {"name": "b", "address": "origin.example.net:443", "scheme": "https"}],
+      {"name": "b", "address": "origin.example.net:443", "scheme": "https"},
+      {"name": "c", "address": "192.0.2.3:80", "scheme": "h2c"}],
     "health": {}}},
   "load_balancers": {"www.example.com": {"pools": ["main"], "sticky": {}}},
   "settings": {"hsts": "8760h", "trusted_proxies": ["10.0.0.0/8"]}

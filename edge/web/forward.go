@@ -160,11 +160,7 @@ func (x *exchange) send(t *transit, c *originConn, pumped bool) (came bool, err 
 	}
 	came, err = x.readHead(t, c)
 	if err != nil && x.pump != nil {
-		select {
-		case <-x.pump.done:
-			err = errors.Join(x.pump.err, err)
-		default:
-		}
+		err = errors.Join(x.pump.failure(), err)
 	}
 	return came, err
 }

@@ -13,7 +13,7 @@ type field struct{ name, value string }
 
 // answerHead is the head of one answer of an origin by HTTP/1.1, read so that no two readers can take it for
 // different ones. Refused beyond the grammar (RFC 9112 §2.2, §5.2, §6.1, §6.3): a line ended by LF alone, CR or
-// NUL within a line, a continued line (obs-fold), Transfer-Encoding beside Content-Length, twice, below HTTP/1.1 or
+// NUL within a line, another control character in a field (RFC 9110 §5.5), a continued line (obs-fold), Transfer-Encoding beside Content-Length, twice, below HTTP/1.1 or
 // other than chunked, and Content-Length of several values or other than digits.
 type answerHead struct {
 	status int
@@ -146,9 +146,6 @@ func (h *answerHead) get(name string) string {
 
 // parseFields appends the field lines of s, which ends with the empty line, to fields (RFC 9112 §5).
 func parseFields(fields []field, s string) ([]field, error) {
-	if strings.IndexByte(s, 0) >= 0 {
-		return fields, headError("NUL in a field")
-	}
 	for {
 		line, rest, found := strings.Cut(s, "\r\n")
 		if !found {
@@ -169,8 +166,10 @@ func parseFields(fields []field, s string) ([]field, error) {
 			}
 		}
 		value := trimSpace(line[colon+1:])
-		if strings.IndexByte(value, '\r') >= 0 {
-			return fields, headError("CR in a field")
+		for i := range len(value) {
+			if c := value[i]; c < ' ' && c != '\t' || c == 0x7f {
+				return fields, headError("a control character in a field")
+			}
 		}
 		fields = append(fields, field{http.CanonicalHeaderKey(name), value})
 	}

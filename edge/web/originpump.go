@@ -21,11 +21,10 @@ type pump struct {
 	done      chan struct{}
 
 	mu       sync.Mutex
-	answered bool // the head of the answer is here
+	answered bool  // the head of the answer is here
+	err      error // sending the body failed
 
-	// Of a pump that is done.
-	whole bool  // the body was sent to its end
-	err   error // sending it failed
+	whole bool // the body was sent to its end; of a pump that is done
 }
 
 // expectWait is how long an origin that was asked whether it wants the body may say nothing before it gets it.
@@ -65,7 +64,7 @@ func (p *pump) run() {
 			if p.chunked {
 				piece = chunk(buf, room, n)
 			}
-			if _, p.err = p.conn.Write(piece); p.err != nil {
+			if !p.write(piece) {
 				return
 			}
 		}
@@ -77,12 +76,29 @@ func (p *pump) run() {
 			return
 		}
 	}
-	if p.chunked {
-		if _, p.err = p.conn.Write([]byte("0\r\n\r\n")); p.err != nil {
-			return
-		}
+	p.whole = !p.chunked || p.write([]byte("0\r\n\r\n"))
+}
+
+// write sends a piece. An origin that refuses it may have said why; one that took nothing for too long is left.
+func (p *pump) write(piece []byte) bool {
+	_, err := p.conn.Write(piece)
+	if err == nil {
+		return true
 	}
-	p.whole = true
+	p.mu.Lock()
+	p.err = err
+	p.mu.Unlock()
+	if timedOut(err) {
+		p.conn.release()
+	}
+	return false
+}
+
+// failure is why the body could not be sent, nil while it can.
+func (p *pump) failure() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.err
 }
 
 // chunk makes n octets at room in buf a chunk (RFC 9112 §7.1). There are room octets before them and 2 after.
