@@ -283,10 +283,10 @@ func TestServed(t *testing.T) {
 	if rules := s.Rulesets[PhaseCustom]; len(rules) != 1 || rules[0].Description != "" {
 		t.Errorf("rules %v", rules)
 	}
-	if o := s.Pools["main"].Origins; len(o) != 1 || o[0].Name != "b" {
+	if o := s.Pools["main"].Origins; len(o) != 2 || o[0].Name != "b" || o[1].Scheme != SchemeH2C {
 		t.Errorf("origins %v", o)
 	}
-	if len(z.Rulesets[PhaseCustom]) != 2 || z.Rulesets[PhaseCustom][0].Description != "words" || len(z.Pools["main"].Origins) != 2 {
+	if len(z.Rulesets[PhaseCustom]) != 2 || z.Rulesets[PhaseCustom][0].Description != "words" || len(z.Pools["main"].Origins) != 3 {
 		t.Error("the zone itself changed")
 	}
 }
