@@ -63,8 +63,11 @@ func (s Situation) run(p Pointer) (Action, bool) {
 	switch b := s.Local.Built; {
 	case p.IsZero() || s.Local.Running == p || s.blocked(p):
 		return Action{}, false
-	case p.Generation < s.Local.Unsure.Generation:
+	case p.Generation < s.Local.Unsure.Generation && s.View == nil:
 		return Action{}, false // the disk may name what is newer, and then this would go back behind it
+	case p.Generation < s.Local.Unsure.Generation:
+		// The store, which may have been restored since, says to run p all the same: first the disk names it for sure.
+		return Action{Act: ActRemember, Pointer: p, Memory: s.Memory}, true
 	case b != nil && b.Pointer == p && b.Refusal == "":
 		return Action{Act: ActSwap, Ref: b.Ref, Pointer: p}, true
 	}

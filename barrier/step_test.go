@@ -124,6 +124,7 @@ func TestStep(t *testing.T) {
 		{name: "alone, from the beginning", s: situation(none, running(barrier.Pointer{}), away(1)), act: barrier.ActBuild, p: was},
 		{name: "alone, with nothing confirmed", s: situation(none, func(s *barrier.Situation) { s.Memory, s.Local.Running = barrier.Memory{}, barrier.Pointer{} }, away(1)), act: barrier.ActWait, says: "out of reach"},
 		{name: "alone, and the disk may confirm what is newer", s: situation(none, running(barrier.Pointer{}), away(1), func(s *barrier.Situation) { s.Local.Unsure = next }), act: barrier.ActWait, says: "out of reach"},
+		{name: "the disk may confirm what is newer, and the store does not", s: situation(none, running(barrier.Pointer{}), func(s *barrier.Situation) { s.Local.Unsure = next }), act: barrier.ActRemember, p: was, then: barrier.Memory{Confirmed: was, Highest: 2}},
 		{name: "alone, built", s: situation(none, running(barrier.Pointer{}), built(was), away(1)), act: barrier.ActSwap, p: was},
 		{name: "alone on trial, in time", s: situation(trial, trying, away(9), func(s *barrier.Situation) { s.Local.Revert = s.Clock + 1 }), act: barrier.ActWait, says: "out of reach"},
 		{name: "alone on trial, at D and grace", s: situation(trial, trying, away(2), func(s *barrier.Situation) { s.Local.Revert = s.Clock }), act: barrier.ActRemember, then: remembering(left(barrier.ByGuess))},
