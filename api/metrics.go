@@ -138,6 +138,8 @@ func (s *stats) Collect(ch chan<- prometheus.Metric) {
 		ch <- prometheus.MustNewConstMetric(desc(name, help), kind, v)
 	}
 	counter, gauge := prometheus.CounterValue, prometheus.GaugeValue
+	send(counter, "guardyn_polls_coded_total", "Polls answered with the difference from the payload that the node holds.", float64(st.PollsCoded))
+	send(counter, "guardyn_polls_coded_saved_bytes_total", "Bytes of payloads that were not sent since a difference was.", float64(st.CodedSaved))
 	send(gauge, "guardyn_long_polls", "Polls that wait now.", float64(st.LongPolls))
 	send(counter, "guardyn_acks_total", "Reports of nodes.", float64(st.Acks))
 	send(counter, "guardyn_node_rejections_total", "Reports of nodes that refused what they were offered.", float64(st.NodeRejections))

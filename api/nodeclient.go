@@ -81,8 +81,12 @@ func (n *NodeClient) Poll(ctx context.Context, p nodeproto.Poll) (nodeproto.Answ
 	if p.Trial != "" {
 		q.Set("trial", p.Trial)
 	}
-	// Payloads are compressed and signed as they travel: nothing on the way may recode them.
+	// Payloads are compressed and signed as they travel: nothing on the way may recode them. Headers, since a control plane
+	// that does not know of dictionaries refuses a parameter.
 	h := http.Header{"Accept-Encoding": {"identity"}}
+	if p.Dictionary != (seal.DictionaryID{}) {
+		h = dictionaryHeaders(p.Dictionary)
+	}
 	if len(p.TrustedKeys) > 0 {
 		ids := make([]string, len(p.TrustedKeys))
 		for i, id := range p.TrustedKeys {
@@ -147,9 +151,20 @@ func (n *NodeClient) read(ctx context.Context, cancel context.CancelCauseFunc, r
 	if ans.Held = p.Held != "" && resp.ContentLength == 0; ans.Held {
 		return ans, nil
 	}
-	if a.Payload, err = n.payload(ctx, cancel, resp); err != nil {
+	coded, err := isCoded(resp.Header, p.Dictionary)
+	if err != nil {
+		return nodeproto.Answer{}, fmt.Errorf("control plane at %s: %w", n.c.base, err)
+	}
+	body, err := n.payload(ctx, cancel, resp)
+	switch {
+	case err != nil:
 		ans.Artefact = nil
 		return ans, err
+	case coded:
+		// Whatever the signature is: Decode judges it, and the node asks for the whole payload then.
+		ans.Coding = &seal.Coding{Body: body, Signature: resp.Header.Get(seal.HeaderCoding)}
+	default:
+		a.Payload = body
 	}
 	return ans, nil
 }

@@ -224,6 +224,7 @@ func headerParameters() map[string]string {
 		"If-None-Match":   "With *, the object must not exist, else 412.",
 		"Idempotency-Key": "1 to 128 characters that name this request: sent again, it gets the first answer.",
 		headerTrustedKeys: "The ids of the keys that the node trusts, separated by commas.",
+		headerDictionary:  "The SHA-256 of the payload that the node holds (RFC 9842). With Accept-Encoding: dcz the answer may be coded with it.",
 	}
 }
 
@@ -237,6 +238,7 @@ func envelopeHeaders() map[string]*huma.Param {
 		seal.HeaderActivation: "The signed activation.",
 		seal.HeaderGeneration: "The live generation.",
 		seal.HeaderFreshness:  "The signed freshness, when a nonce was sent.",
+		seal.HeaderCoding:     "With Content-Encoding: dcz: Ed25519 over prefix, dictionary and body, in hex.",
 	} {
 		out[name] = &huma.Param{Description: d, Schema: &huma.Schema{Type: huma.TypeString}}
 	}

@@ -27,7 +27,7 @@ func (h *Handler) nodeRoutes() []*route {
 		{
 			method: http.MethodGet, pattern: pollPath, access: forNodes,
 			query:   []string{"have", "generation", "epoch", "nonce", "wait", "held", "trial"},
-			headers: []string{headerTrustedKeys},
+			headers: []string{headerTrustedKeys, headerDictionary},
 			summary: "Ask for a newer configuration: 200 with it, 204 when there is none, 409 when the node is ahead",
 			outType: "application/octet-stream", status: http.StatusOK,
 			// Only an unusual spelling of the path comes by the router.
@@ -91,6 +91,12 @@ func (h *Handler) servePoll(w http.ResponseWriter, r *http.Request) {
 		hd.Set(seal.HeaderGeneration, strconv.FormatUint(a.Generation, 10))
 	}
 	payload := a.Artefact.Payload
+	hd["Vary"] = varyByDictionary
+	if a.Coding != nil {
+		payload = a.Coding.Body
+		hd["Content-Encoding"] = []string{codingName}
+		hd.Set(seal.HeaderCoding, a.Coding.Signature)
+	}
 	hd["Content-Type"] = []string{"application/octet-stream"}
 	hd["Content-Length"] = []string{strconv.Itoa(len(payload))}
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTimeout + transferTime(int64(len(payload)))))
@@ -224,6 +230,7 @@ func parsePoll(r *http.Request) (nodeproto.Poll, error) {
 	if len(problems) > 0 {
 		return q, badQuery(problems)
 	}
+	q.Dictionary = heldDictionary(r.Header)
 	return q, nil
 }
 

@@ -175,7 +175,7 @@ func (s *Service) apply(ctx context.Context, p Principal, r ApplyRequest, keep k
 		return ApplyResult{}, s.lost(err, again)
 	}
 	s.opened.set(c.snap)
-	s.live.move(pub.live(pub.Insert.Row, pub.Insert.Sealed))
+	s.moveLive(pub.live(pub.Insert.Row, pub.Insert.Sealed))
 	return res, nil
 }
 
@@ -224,7 +224,7 @@ func (s *Service) prepare(ctx context.Context, p Principal, pre preview, r Apply
 		meta.ParentVersion = pre.live.Version
 	}
 	snap := pre.snap.WithMeta(meta)
-	sealed, err := seal.Seal(s.key, snap)
+	sealed, err := s.sealer.Seal(s.key, snap)
 	if err != nil {
 		return candidate{}, fmt.Errorf("sealing version %d: %w", version, err)
 	}

@@ -26,6 +26,7 @@ type live struct {
 	hash       string
 	artefact   *seal.Artefact // nil when version is 0
 	row        *SnapshotRow   // nil when version is 0
+	codings    *codings       // of the artefact; nil when version is 0
 	superseded chan struct{}  // closed when another takes its place
 }
 
@@ -43,13 +44,21 @@ type liveState struct {
 
 func (st *liveState) load() *live { return st.p.Load() }
 
-// move makes l the present value unless it is not newer, and wakes who waits. It returns the present value.
-func (st *liveState) move(l *live) *live {
+// moveLive makes l the present value unless it is not newer, and wakes who waits. It returns the present value.
+func (s *Service) moveLive(l *live) *live {
+	st := &s.live
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	old := st.p.Load()
 	if old != nil && !newer(l.epochNow, l.generation, old.epochNow, old.generation) {
 		return old
+	}
+	if l.artefact != nil {
+		var before *codings
+		if old != nil {
+			before = old.codings
+		}
+		l.codings = newCodings(s.key, l.artefact.Sealed, before)
 	}
 	l.superseded = make(chan struct{})
 	st.p.Store(l)
@@ -91,7 +100,7 @@ func (s *Service) refreshLive(ctx context.Context) (*live, error) {
 	if l.newest, err = s.newestVersion(ctx); err != nil {
 		return nil, err
 	}
-	return s.live.move(l), nil
+	return s.moveLive(l), nil
 }
 
 // sealedLive returns the artefact of row, out of memory when it was a candidate or is what was live already.

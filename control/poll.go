@@ -21,7 +21,8 @@ type PollAnswer struct {
 // equality, else (epoch, generation) by order: ErrNodeAhead for a node that is ahead. With q.Wait it waits
 // that long for something newer, or until ctx is done or Run ends; both give the 204 answer. At most
 // Config.MaxLongPolls wait at one time, others are answered at once. The artefact is shared and must not be
-// changed; of what q.Held names it comes without its payload.
+// changed; of what q.Held names it comes without its payload. With q.Dictionary it comes with Answer.Coding, beside its
+// payload, when the two have enough in common and this process has had what the node holds.
 //
 // With q.Trial, and to a node of that rollout's epoch alone, what is on trial counts as live: it is offered the provisional
 // activation, and is current with it. Once it was confirmed such a node is offered the confirmed activation of the same
@@ -65,6 +66,9 @@ func (s *Service) Poll(ctx context.Context, p Principal, q nodeproto.Poll) (Poll
 	if place == nodeBehind {
 		s.count.answered.Add(1)
 		a.Artefact, a.Held = o.artefact.without(q.Held)
+		if !a.Held {
+			a.Coding = s.coded(ctx, o, q.Dictionary)
+		}
 	}
 	if q.Nonce != "" {
 		if a.Freshness, err = s.freshness(o, q.Nonce); err != nil {
@@ -75,6 +79,16 @@ func (s *Service) Poll(ctx context.Context, p Principal, q nodeproto.Poll) (Poll
 		}
 	}
 	return a, nil
+}
+
+// coded returns o's artefact coded with what the node holds, nil when all of it is to be sent.
+func (s *Service) coded(ctx context.Context, o offer, held seal.DictionaryID) *seal.Coding {
+	c := o.codings.get(ctx, held)
+	if c != nil {
+		s.count.coded.Add(1)
+		s.count.codedSaved.Add(uint64(len(o.artefact.Payload) - len(c.Body)))
+	}
+	return c
 }
 
 // refreshBoth reads what is live and the newest rollout.
@@ -120,6 +134,7 @@ type offer struct {
 	epoch, generation, version uint64
 	hash                       string
 	artefact                   *payload // nil when nothing is published
+	codings                    *codings // nil: none, as on trial, when nodes hold the payload
 }
 
 // payload is an artefact that may be sent with its payload or without.
@@ -136,13 +151,13 @@ func (p *payload) without(held string) (a *seal.Artefact, isHeld bool) {
 }
 
 func (l *live) offer() offer {
-	return offer{l.epoch, l.generation, l.version, l.hash, (*payload)(l.artefact)}
+	return offer{l.epoch, l.generation, l.version, l.hash, (*payload)(l.artefact), l.codings}
 }
 
 // place tells where a node stands against what counts as live for it.
 func (l *live) place(t *trial, p *Principal, q *nodeproto.Poll) (nodePlace, offer) {
 	if t.concerns(p.NodeID) && t.row.Epoch == l.epochNow && newer(t.row.Epoch, t.row.Generation, l.epoch, l.generation) {
-		tried := offer{t.row.Epoch, t.row.Generation, t.row.Version, t.row.ContentHash, (*payload)(t.artefact())}
+		tried := offer{t.row.Epoch, t.row.Generation, t.row.Version, t.row.ContentHash, (*payload)(t.artefact()), nil}
 		switch {
 		case t.issued(q.Epoch, q.Generation) && q.Have == t.row.Version:
 			// On trial, or taken back and not yet back: nothing alarming either way.

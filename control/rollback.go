@@ -256,14 +256,14 @@ func (s *Service) rollback(ctx context.Context, p Principal, r RollbackRequest, 
 		l.newest = max(l.newest, have.newest)
 	}
 	l.newest = max(l.newest, t.live.Version)
-	s.live.move(l)
+	s.moveLive(l)
 	return res, nil
 }
 
 // prepareTarget makes the candidate; t gets the seal that it will have.
 func (s *Service) prepareTarget(t *target, message string) (candidate, error) {
 	if t.reseal {
-		sealed, err := seal.Seal(s.key, t.snap)
+		sealed, err := s.sealer.Seal(s.key, t.snap)
 		if err != nil {
 			return candidate{}, fmt.Errorf("version %d: %w", t.row.Version, err)
 		}

@@ -78,6 +78,7 @@ type Service struct {
 	trial       trialState
 	decisions   decisions
 	opened      openedSnapshot
+	sealer      seal.Sealer
 	credentials credentials
 	hashers     sync.Pool // of *blake3.Hasher
 	roster      roster
@@ -215,6 +216,7 @@ func (s *Service) Ready(ctx context.Context) error {
 // counters are the sources of Stats.
 type counters struct {
 	polls, answered, ahead, acks, rejections atomic.Uint64
+	coded, codedSaved                        atomic.Uint64
 	builds, buildNanos, applies, failures    atomic.Uint64
 	rollbacks, rollbackFailures, proposals   atomic.Uint64
 	waiting                                  atomic.Int64
@@ -224,6 +226,8 @@ type counters struct {
 type Stats struct {
 	Polls            uint64 // all of them
 	PollsAnswered    uint64 // with an artefact
+	PollsCoded       uint64 // of those, with a difference from what the node holds
+	CodedSaved       uint64 // bytes that were not sent for that
 	PollsAhead       uint64 // by a node that is ahead
 	LongPolls        int64  // waiting now
 	Acks             uint64 // well-formed, of what was issued
@@ -249,6 +253,7 @@ func (s *Service) Stats() Stats {
 	c := &s.count
 	st := Stats{
 		Polls: c.polls.Load(), PollsAnswered: c.answered.Load(), PollsAhead: c.ahead.Load(),
+		PollsCoded: c.coded.Load(), CodedSaved: c.codedSaved.Load(),
 		LongPolls: c.waiting.Load(), Acks: c.acks.Load(), NodeRejections: c.rejections.Load(),
 		Builds: c.builds.Load(), BuildSeconds: time.Duration(c.buildNanos.Load()).Seconds(),
 		Applies: c.applies.Load(), ApplyFailures: c.failures.Load(),

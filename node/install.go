@@ -58,7 +58,7 @@ func (a *Agent) install(ctx context.Context, o offer) error {
 		o.order.begin(a.served.snapshot(), v.Snapshot())
 	}
 	a.swap(newInstalled(v, o.art.Activation, sealed), prepared)
-	a.distrust, a.returned = false, false
+	a.distrust, a.returned, a.whole = false, false, false
 	if a.held != nil && a.held.c == v.Candidate() {
 		a.held = nil
 	}
@@ -69,8 +69,9 @@ func (a *Agent) install(ctx context.Context, o offer) error {
 }
 
 func newInstalled(v *seal.Verified, proof seal.SignedActivation, sealed seal.Sealed) *installed {
+	id := seal.DictionaryOf(sealed.Payload)
 	sealed.Payload = nil
-	return &installed{v, proof, sealed}
+	return &installed{v, proof, sealed, id}
 }
 
 // installing is the state in which v, whose slot is name, is installed.

@@ -17,6 +17,8 @@ type installed struct {
 	*seal.Verified
 	proof  seal.SignedActivation // as it came
 	sealed seal.Sealed           // its envelope; the payload is on disk
+	// dictionary is the payload's id, by which the next one may be coded with it.
+	dictionary seal.DictionaryID
 }
 
 // provisional tells whether i is served on trial.
@@ -66,6 +68,31 @@ func (a *Agent) payloadOf(i *installed) ([]byte, error) {
 		return nil, &diskError{fmt.Errorf("slot %s: its payload is damaged", i.slot())}
 	}
 	return art.Payload, nil
+}
+
+// decode makes the payload of an answer that is coded with what the node holds. Nothing is said of the artefact when it
+// cannot.
+func (a *Agent) decode(answer *nodeproto.Answer, with seal.DictionaryID) error {
+	for _, i := range []*installed{a.served, a.home} {
+		if i == nil || i.dictionary != with {
+			continue
+		}
+		held, err := a.payloadOf(i)
+		if err != nil {
+			return err
+		}
+		art := *answer.Artefact
+		if art.Payload, err = seal.Decode(*answer.Coding, art, held, a.cfg.Keys); err != nil {
+			return err
+		}
+		answer.Artefact = &art
+		a.update(func(s *Status) {
+			s.Codings++
+			s.CodingSaved += uint64(max(0, len(art.Payload)-len(answer.Coding.Body)))
+		})
+		return nil
+	}
+	return errors.New("it is coded with a payload that this node does not hold any more")
 }
 
 func hashOf(payload []byte) string {

@@ -32,6 +32,8 @@ type Config struct {
 	// long polling off.
 	Wait   time.Duration
 	Logger *slog.Logger
+	// Pools returns what acknowledgements say of the pools; nil: nothing. It is called without a lock of the agent's held.
+	Pools func() *nodeproto.Pools
 	// Jitter returns a number in [0, 1); nil uses the runtime's generator.
 	Jitter func() float64
 	// Now is the clock, default time.Now.
@@ -57,6 +59,7 @@ type Agent struct {
 	held         *held  // the candidate of a rollout, compiled
 	rejected     string // Fingerprint of the offer that was refused last
 	distrust     bool   // an offer without its payload was refused: the next is to come with it
+	whole        bool   // a coding could not be used: the next offer is to come whole, until one is installed
 	returned     bool   // from a trial, and nothing was installed since
 	pending      *nodeproto.Ack
 	fresh        freshness
@@ -83,6 +86,9 @@ type Status struct {
 	// Ahead: the control plane says that it never issued what this node serves.
 	Ahead     bool
 	LastError *nodeproto.AckError
+	// Codings counts payloads that came as the difference from what is held, CodingSaved the bytes that did not come for
+	// that, CodingFailures differences that could not be used, so that the payload was fetched whole.
+	Codings, CodingSaved, CodingFailures uint64
 	// Trial is the id of the rollout on whose trial the served generation is; empty: it is confirmed.
 	Trial string
 	// Cohort: the node takes part in rollouts, and Rollout is what it knows of them.

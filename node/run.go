@@ -18,7 +18,7 @@ const (
 	outcomeSkipped                  // the offer is one that was refused before
 	outcomeRejected                 // refused
 	outcomeFailed                   // no answer, or a disk that cannot be written
-	outcomeNudged                   // given up, since there is something else to ask or to say
+	outcomeNudged                   // given up, since there is something else to ask or to say: now
 )
 
 // errNudged ends a poll that waits.
@@ -102,6 +102,9 @@ func (a *Agent) question(ctx context.Context) (nodeproto.Poll, context.Context) 
 	if a.served != nil {
 		act := a.served.Activation()
 		ask.Have, ask.Generation, ask.Epoch = act.Version, act.Generation, act.Epoch
+		if !a.whole {
+			ask.Dictionary = a.served.dictionary
+		}
 	}
 	ask.Nonce = a.fresh.nonce(a)
 	select {
@@ -163,6 +166,18 @@ func (a *Agent) poll(ctx context.Context) outcome {
 	if answer.Artefact == nil {
 		return outcomeCurrent
 	}
+	if answer.Coding != nil {
+		if ask.Dictionary == (seal.DictionaryID{}) {
+			a.log.Warn("poll failed; serving goes on", "error", "the answer is coded, which was not asked for")
+			return outcomeFailed
+		}
+		if err := a.decode(&answer, ask.Dictionary); err != nil {
+			a.log.Warn("a difference from what is served could not be used; asking for the whole payload", "error", err)
+			a.whole = true
+			a.update(func(s *Status) { s.CodingFailures++ })
+			return outcomeNudged
+		}
+	}
 	return a.take(ctx, offer{art: answer.Artefact, held: answer.Held})
 }
 
@@ -204,6 +219,14 @@ func (a *Agent) report(why *nodeproto.AckError) {
 	}
 }
 
+// Report has the agent acknowledge again soon: what it says beside what it serves has changed.
+func (a *Agent) Report() {
+	a.work.Lock()
+	defer a.work.Unlock()
+	a.reportAgain()
+	a.nudge()
+}
+
 // reportAgain makes the state as it is pending, the last error included, unless something is pending already.
 func (a *Agent) reportAgain() {
 	if a.pending == nil {
@@ -221,6 +244,9 @@ func (a *Agent) sendAck(ctx context.Context) {
 	ack := *pending
 	ack.Freshness = a.fresh.word(a.cfg.Now())
 	a.work.Unlock()
+	if a.cfg.Pools != nil {
+		ack.Pools = a.cfg.Pools()
+	}
 	err := a.cfg.Source.Ack(ctx, ack)
 	a.work.Lock()
 	if err != nil {

@@ -104,6 +104,9 @@ var (
 	descPollFailed  = desc("polls_failed", "Polls that failed since one was answered.")
 	descStale       = desc("freshness_stale", "1 when no fresh answer came for three freshness intervals.")
 	descAhead       = desc("ahead_of_control_plane", "1 while the control plane says that it never issued what this node serves.")
+	descCodings     = desc("config_coded_total", "Payloads that came as the difference from the one before.")
+	descCodingSaved = desc("config_coded_saved_bytes_total", "Bytes of payloads that did not come since a difference did.")
+	descCodingFails = desc("config_coded_failures_total", "Differences that could not be used, so that the payload was fetched whole.")
 	descRefused     = desc("config_refused", "1 while the last offer was refused, by its code.", "code")
 	descDNSQueries  = desc("dns_queries_total", "DNS messages received.", "transport")
 	descDNSAnswers  = desc("dns_answers_total", "DNS answers sent.", "rcode")
@@ -158,6 +161,10 @@ func (c edgeCollector) Collect(out chan<- prometheus.Metric) {
 		}
 		gauge(d, v)
 	}
+	s := c.e.agent.Status()
+	count(descCodings, s.Codings)
+	count(descCodingSaved, s.CodingSaved)
+	count(descCodingFails, s.CodingFailures)
 	flag(descStale, h.Stale)
 	flag(descAhead, h.Ahead)
 	if h.LastError != nil {
@@ -185,6 +192,7 @@ func (c edgeCollector) Collect(out chan<- prometheus.Metric) {
 	count(descDNSPanics, d.Panics)
 	gauge(descDNSConns, float64(d.OpenConnections))
 
+	c.e.collectPools(out)
 	m := c.e.web.Metrics()
 	for class, n := range m.Requests {
 		label := "none"

@@ -33,6 +33,9 @@ type Poll struct {
 	// Held is the PayloadBLAKE3 of a candidate that the node has verified and built, 64 hex, or empty: an
 	// activation of that payload comes without its bytes.
 	Held string
+	// Dictionary is the payload that the node holds: what is newer may come as a Coding with it. The zero value: it
+	// must come whole.
+	Dictionary seal.DictionaryID
 	// Trial is the id of the rollout whose provisional activation the node asks for, or runs; or empty.
 	Trial string
 	// Rejected is the Fingerprint of an offer that was refused before: when the answer's headers have it,
@@ -45,6 +48,9 @@ type Answer struct {
 	Artefact *seal.Artefact
 	// Held: the artefact is of Poll.Held, and its payload was not sent.
 	Held bool
+	// Coding, when it is not nil, is what came of the artefact's payload: it is coded with Poll.Dictionary. Who sends the
+	// answer leaves the payload beside it.
+	Coding *seal.Coding
 	// Skipped: the offer was the one in Poll.Rejected and its payload was left unread.
 	Skipped   bool
 	Version   uint64 // live version, 0: nothing published yet
@@ -63,6 +69,7 @@ type Ack struct {
 	// Activation is the signed statement that made live what is served: it proves what the numbers claim.
 	Activation seal.SignedActivation `json:"activation,omitempty"`
 	Error      *AckError             `json:"error,omitempty"`
+	Pools      *Pools                `json:"pools,omitempty"` // nil: nothing is said of them
 }
 
 // Fingerprint tells offers apart by everything but the payload's bytes.
