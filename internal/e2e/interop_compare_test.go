@@ -23,6 +23,8 @@ var interopDifferences = []difference{
 	{"nsd", "TXT is one string of octets here, however a file cuts it: readers join the pieces (RFC 7208 §3.3)", cutText},
 	{"knot", "how many aliases one answer follows is open (RFC 1034 §3.6.2): this node 8, Knot fewer of CNAME and more of DNAME", longChain},
 	{"nsd", "how many aliases one answer follows is open (RFC 1034 §3.6.2): this node 8, NSD as many but each DNAME once", longChain},
+	{"knot", "what NS at a wildcard means is open (RFC 4592 §4.2): data here and in NSD, a referral under the asterisk in Knot", wildcardNS},
+	{"knot", "HTTPS with its owner as target, synthesised: the owner's addresses are there too (RFC 9460 §4.1), in Knot without a wildcard alone", wildcardHTTPS},
 	{"nsd", "addresses of MX, SRV and SVCB targets may be left out (RFC 1034 §4.3.2 step 6): NSD does under minimal-responses", noAddresses},
 }
 
@@ -67,6 +69,18 @@ func longChain(q interopQuery, own, theirs *dns.Msg, found []string) bool {
 	}
 	name, _, _ := strings.Cut(strings.TrimSuffix(q.name, "."+interopApex), ".")
 	return len(long) > 5 && (name == "step1" || name == "a")
+}
+
+// wildcardNS: the other server refers to an asterisk.
+func wildcardNS(q interopQuery, own, theirs *dns.Msg, _ []string) bool {
+	return strings.HasSuffix(q.name, ".nswild."+interopApex) && own.Authoritative && !theirs.Authoritative &&
+		len(theirs.Ns) == 1 && theirs.Ns[0].Header().Name == "*.nswild."+interopApex
+}
+
+// wildcardHTTPS: the other server's additional section is empty.
+func wildcardHTTPS(q interopQuery, _, theirs *dns.Msg, found []string) bool {
+	return q.qtype == dns.TypeHTTPS && strings.HasSuffix(strings.ToLower(q.name), ".httpswild."+interopApex) && only(found, "additional") &&
+		len(printed(theirs.Extra)) == 0
 }
 
 // noAddresses: the other server's additional section is empty where this one's holds addresses.

@@ -95,6 +95,7 @@ func interopQueries(file string) []interopQuery {
 		// Odd case, whole and in part.
 		"WWW", "wWw", "Q.wIlD", "eNt", "MISSING", "X.DELEG", "ALIAS3", "A.DNAME",
 		// An asterisk and odd labels as they come.
+		"q.nswild", "r.q.nswild", "q.dnwild", "a.q.dnwild", "q.srvwild", "q.httpswild", "R.q.httpsWild",
 		"*", "*.missing", "*.www", strings.Repeat("a", 63), strings.Repeat("l.", 60)+"long",
 	)
 	var out []interopQuery
