@@ -23,11 +23,13 @@ type Programs struct {
 	next   int
 }
 
-// compiled is an expression of type bool, ready to run.
+// compiled is an expression, ready to run.
 type compiled struct {
+	kind     expr.Kind
 	program  cel.Program
 	lists    []expr.ListRef
 	constant *bool
+	need     expr.Need
 }
 
 // NewPrograms returns a cache of at most max programs; max below 1 reads as DefaultPrograms.
@@ -38,14 +40,16 @@ func NewPrograms(max int) *Programs {
 	return &Programs{max: max, byText: make(map[string]compiled)}
 }
 
-func (p *Programs) compile(text string) (compiled, error) {
+// compile returns the program of an expression, whose text stands for one type alone: the key of a rate limit is a string
+// and no rule's expression is.
+func (p *Programs) compile(text string, want expr.Kind) (compiled, error) {
 	p.mu.RLock()
 	c, ok := p.byText[text]
 	p.mu.RUnlock()
-	if ok {
+	if ok && c.kind == want {
 		return c, nil
 	}
-	checked, err := expr.Check(text, expr.Bool)
+	checked, err := expr.Check(text, want)
 	if err != nil {
 		return compiled{}, err
 	}
@@ -53,10 +57,10 @@ func (p *Programs) compile(text string) (compiled, error) {
 	if err != nil {
 		return compiled{}, err
 	}
-	c = compiled{program: program, lists: checked.Lists, constant: checked.Constant}
+	c = compiled{kind: want, program: program, lists: checked.Lists, constant: checked.Constant, need: checked.Need()}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if other, ok := p.byText[text]; ok {
+	if other, ok := p.byText[text]; ok && other.kind == want {
 		return other, nil // made by another goroutine meanwhile
 	}
 	if len(p.oldest) < p.max {

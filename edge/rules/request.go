@@ -26,9 +26,11 @@ type Request struct {
 	// Errors counts expressions that erred.
 	Errors int
 
-	seen   expr.Request
-	ready  bool
-	values [variables]any // boxed once, by variable
+	seen  expr.Request
+	ready bool
+	// rewrites counts calls of Rewrite, for what was derived from the path.
+	rewrites int
+	values   [variables]any // boxed once, by variable
 }
 
 const (
@@ -49,6 +51,7 @@ func (r *Request) Rewrite(path, query string) {
 	r.Path, r.Query = path, query
 	r.seen.Path, r.seen.Query = path, query
 	r.values[varPath], r.values[varQuery], r.values[varURI] = nil, nil, nil
+	r.rewrites++
 }
 
 // lists binds the lists of the zone and, the first time, fills what expressions see.

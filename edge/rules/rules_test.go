@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/guardyn-edge/guardyn/internal/expr"
 	"github.com/guardyn-edge/guardyn/zone"
 )
 
@@ -209,7 +210,7 @@ func TestSetIsSafeForConcurrentUse(t *testing.T) {
 					t.Errorf("got rules %v", got)
 					return
 				}
-				if _, err := programs.compile(fmt.Sprintf(`http.path == "/%d"`, (i+j)%5)); err != nil {
+				if _, err := programs.compile(fmt.Sprintf(`http.path == "/%d"`, (i+j)%5), expr.Bool); err != nil {
 					t.Error(err)
 					return
 				}

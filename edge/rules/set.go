@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"sync/atomic"
 
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/types"
 
+	"github.com/guardyn-edge/guardyn/edge/ratelimit"
 	"github.com/guardyn-edge/guardyn/internal/expr"
 	"github.com/guardyn-edge/guardyn/zone"
 )
@@ -17,13 +19,24 @@ import (
 type Options struct {
 	// Programs, when not nil, is where equal expressions of different zones share one program.
 	Programs *Programs
+	// Old, which may be nil, is the set of the same zone before: lists that did not change are taken from it, and the count
+	// of errors goes on.
+	Old *Set
 }
 
 // Set is the compiled rulesets and lists of one zone, immutable and safe for concurrent use. A nil Set has
 // no rules.
 type Set struct {
-	phases map[zone.Phase][]Rule
+	phases map[zone.Phase]ruleset
 	lists  lists
+	errors *atomic.Uint64 // lasts from one set of a zone to the next
+}
+
+// ruleset are the rules of one phase that can match, in order, and what tells which cannot match a request; index is
+// nil when nothing does.
+type ruleset struct {
+	rules []Rule
+	index *index
 }
 
 // Rule is one compiled rule. It must not be changed.
@@ -34,8 +47,13 @@ type Rule struct {
 	Action     zone.Action
 	Parameters zone.Parameters
 
+	// Limit is what a rule of action rate_limit counts by, else nil.
+	Limit *ratelimit.Rule
+
 	// program is nil for a rule that matches every request.
 	program cel.Program
+	key     cel.Program // nil: the client's address
+	errors  *atomic.Uint64
 }
 
 // Compile compiles z's rulesets and lists; it returns nil when there are neither. Rules that are disabled
@@ -49,14 +67,20 @@ func Compile(z *zone.Zone, o Options) (*Set, error) {
 	if programs == nil {
 		programs = NewPrograms(0)
 	}
-	s := &Set{phases: make(map[zone.Phase][]Rule, len(z.Rulesets))}
+	s := &Set{phases: make(map[zone.Phase]ruleset, len(z.Rulesets)), errors: new(atomic.Uint64)}
+	var old *lists
+	if o.Old != nil {
+		s.errors, old = o.Old.errors, &o.Old.lists
+	}
 	var problems []error
 	var err error
-	if s.lists, err = compileLists(z.Lists); err != nil {
+	if s.lists, err = compileLists(z.Lists, old); err != nil {
 		problems = append(problems, err)
 	}
 	for phase, rules := range z.Rulesets {
 		compiled := make([]Rule, 0, len(rules))
+		needs := make([]expr.Need, 0, len(rules))
+		twins := make(map[string]int)
 		for i, r := range rules {
 			if r.Enabled != nil && !*r.Enabled {
 				continue
@@ -69,14 +93,21 @@ func Compile(z *zone.Zone, o Options) (*Set, error) {
 			if c.constant != nil && !*c.constant {
 				continue
 			}
-			rule := Rule{Phase: phase, Index: i, Action: r.Action, Parameters: r.Parameters}
+			rule := Rule{Phase: phase, Index: i, Action: r.Action, Parameters: r.Parameters, errors: s.errors}
 			if c.constant == nil {
 				rule.program = c.program
 			}
+			if r.Action == zone.ActionRateLimit {
+				if err := rule.limit(z, r, programs, twins); err != nil {
+					problems = append(problems, fmt.Errorf("rule %d of %s: key: %w", i+1, phase, err))
+					continue
+				}
+			}
 			compiled = append(compiled, rule)
+			needs = append(needs, c.need)
 		}
 		if len(compiled) > 0 {
-			s.phases[phase] = compiled
+			s.phases[phase] = ruleset{compiled, newIndex(needs)}
 		}
 	}
 	if len(problems) > 0 {
@@ -93,7 +124,11 @@ func Compile(z *zone.Zone, o Options) (*Set, error) {
 
 // compileRule returns what an expression compiles to and checks that its lists are in the zone.
 func compileRule(r zone.Rule, programs *Programs, in map[string]zone.List) (compiled, error) {
-	c, err := programs.compile(r.Expression)
+	return compileWith(r.Expression, expr.Bool, programs, in)
+}
+
+func compileWith(text string, want expr.Kind, programs *Programs, in map[string]zone.List) (compiled, error) {
+	c, err := programs.compile(text, want)
 	if err != nil {
 		return compiled{}, err
 	}
@@ -114,7 +149,7 @@ func (s *Set) Len(phase zone.Phase) int {
 	if s == nil {
 		return 0
 	}
-	return len(s.phases[phase])
+	return len(s.phases[phase].rules)
 }
 
 // Matching yields the rules of phase that match r, in order, each evaluated when its turn comes, so that
@@ -123,18 +158,36 @@ func (s *Set) Matching(phase zone.Phase, r *Request) iter.Seq[*Rule] {
 	if s == nil {
 		return none
 	}
-	rules := s.phases[phase]
-	if len(rules) == 0 {
+	of, ok := s.phases[phase]
+	if !ok {
 		return none
 	}
 	return func(yield func(*Rule) bool) {
 		r.lists(&s.lists)
-		for i := range rules {
-			if rules[i].matches(r) && !yield(&rules[i]) {
+		if of.index == nil {
+			for i := range of.rules {
+				if of.rules[i].matches(r) && !yield(&of.rules[i]) {
+					return
+				}
+			}
+			return
+		}
+		c := of.index.candidates(r)
+		for i := c.next(r, 0); i < len(of.rules); i = c.next(r, i+1) {
+			if of.rules[i].matches(r) && !yield(&of.rules[i]) {
 				return
 			}
 		}
 	}
+}
+
+// Errors counts the expressions of the zone that erred and the rules that could not do what they say, since the first
+// set that Options.Old led to.
+func (s *Set) Errors() uint64 {
+	if s == nil {
+		return 0
+	}
+	return s.errors.Load()
 }
 
 func none(func(*Rule) bool) {}
@@ -145,10 +198,16 @@ func (rule *Rule) matches(r *Request) bool {
 	}
 	v, _, err := rule.program.Eval(r)
 	if err != nil {
-		r.Errors++
+		rule.Failed(r)
 		return false
 	}
 	return v == types.True
+}
+
+// Failed counts that the rule could not do what it says.
+func (rule *Rule) Failed(r *Request) {
+	r.Errors++
+	rule.errors.Add(1)
 }
 
 var _ expr.Lists = (*lists)(nil)
