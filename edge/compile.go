@@ -29,6 +29,9 @@ type Options struct {
 	Programs *rules.Programs
 	// Monitor takes notice of what becomes of origins; nil takes the old view's, or none.
 	Monitor *pool.Monitor
+	// Secrets opens the private keys of TLS hosts; nil takes the old view's, or none: a zone with a TLS host does not
+	// compile then, unless it shares the host with the old view.
+	Secrets Secrets
 }
 
 // MaxServiceAddresses bounds Options.ServiceAddresses of one family, so that they fit one UDP answer without EDNS.
@@ -60,7 +63,7 @@ func Compile(old *View, s *snapshot.Snapshot, generation uint64, o Options) (*Vi
 	}
 	v := &View{
 		snapshot: s, generation: generation, epoch: o.Epoch,
-		service: rrset.PackAddresses(o.ServiceAddresses), programs: o.Programs, monitor: o.Monitor,
+		service: rrset.PackAddresses(o.ServiceAddresses), programs: o.Programs, monitor: o.Monitor, secrets: o.Secrets,
 	}
 	var prev *snapshot.Snapshot
 	var before index
@@ -72,6 +75,9 @@ func Compile(old *View, s *snapshot.Snapshot, generation uint64, o Options) (*Vi
 		if v.monitor == nil {
 			v.monitor = old.monitor
 		}
+		if v.secrets == nil {
+			v.secrets = old.secrets
+		}
 	}
 	if v.programs == nil {
 		v.programs = rules.NewPrograms(0)
@@ -81,7 +87,7 @@ func Compile(old *View, s *snapshot.Snapshot, generation uint64, o Options) (*Vi
 		return v, nil
 	}
 	delta := s.Delta(prev)
-	added, err := compileZones(&before, delta.Changed, v.programs, v.monitor)
+	added, err := compileZones(&before, delta.Changed, v)
 	if err != nil {
 		return nil, fmt.Errorf("compile: %w", err)
 	}
@@ -108,8 +114,9 @@ func Compile(old *View, s *snapshot.Snapshot, generation uint64, o Options) (*Vi
 	return v, nil
 }
 
-// compileZones compiles zones on all processors. before holds the zones of the old view.
-func compileZones(before *index, zones []*zone.Zone, programs *rules.Programs, monitor *pool.Monitor) ([]*Zone, error) {
+// compileZones compiles zones for v on all processors, which unseals private keys beside each other. before holds the zones of the
+// old view.
+func compileZones(before *index, zones []*zone.Zone, v *View) ([]*Zone, error) {
 	out := make([]*Zone, len(zones))
 	failed := make([]error, len(zones))
 	var next atomic.Int64
@@ -120,7 +127,7 @@ func compileZones(before *index, zones []*zone.Zone, programs *rules.Programs, m
 			if i >= len(zones) {
 				return
 			}
-			out[i], failed[i] = compileZone(&c, before.of(zones[i]), zones[i], programs, monitor)
+			out[i], failed[i] = compileZone(&c, before.of(zones[i]), zones[i], v)
 		}
 	}
 	var workers sync.WaitGroup
@@ -146,15 +153,16 @@ func compileZones(before *index, zones []*zone.Zone, programs *rules.Programs, m
 
 // compileZone compiles z. old, which may be nil, is the zone of that apex in the old view: its pools keep
 // what they learnt, and what z shares with it is not compiled again.
-func compileZone(c *rrset.Compiler, old *Zone, z *zone.Zone, programs *rules.Programs, monitor *pool.Monitor) (*Zone, error) {
+func compileZone(c *rrset.Compiler, old *Zone, z *zone.Zone, v *View) (*Zone, error) {
 	out := &Zone{Config: z}
 	var oldPools *pool.Set
+	var oldTLS *TLS
 	if old != nil {
 		if old.Config == z {
 			return old, nil
 		}
 		if old.Config.ID == z.ID {
-			oldPools = old.Pools
+			oldPools, oldTLS = old.Pools, &old.TLS
 		}
 	}
 	apex, ok := rrset.AppendWire(nil, z.Name.String())
@@ -167,17 +175,20 @@ func compileZone(c *rrset.Compiler, old *Zone, z *zone.Zone, programs *rules.Pro
 		return nil, err
 	}
 	if len(z.Rulesets) > 0 || len(z.Lists) > 0 {
-		if out.Rules, err = rules.Compile(z, rules.Options{Programs: programs}); err != nil {
+		if out.Rules, err = rules.Compile(z, rules.Options{Programs: v.programs}); err != nil {
 			return nil, err
 		}
 	}
 	if len(z.Pools) > 0 || len(z.LoadBalancers) > 0 {
-		if out.Pools, err = pool.Compile(z, oldPools, monitor); err != nil {
+		if out.Pools, err = pool.Compile(z, oldPools, v.monitor); err != nil {
 			return nil, err
 		}
 	}
 	if out.TrustedProxies, err = compilePrefixes(z.Settings.TrustedProxies); err != nil {
 		return nil, fmt.Errorf("trusted_proxies: %w", err)
+	}
+	if out.TLS, err = compileTLS(z, oldTLS, v.secrets); err != nil {
+		return nil, err
 	}
 	return out, nil
 }

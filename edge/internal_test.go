@@ -22,17 +22,17 @@ func TestCompileFailsWhole(t *testing.T) {
 		}
 		zones = append(zones, z)
 	}
-	out, err := compileZones(new(index), zones[:1], rules.NewPrograms(0), nil)
+	out, err := compileZones(new(index), zones[:1], &View{programs: rules.NewPrograms(0)})
 	if err != nil || out[0] == nil {
 		t.Fatal(err)
 	}
-	_, err = compileZones(new(index), zones[:3], rules.NewPrograms(0), nil)
+	_, err = compileZones(new(index), zones[:3], &View{programs: rules.NewPrograms(0)})
 	for _, want := range []string{"zone z1.example: record z1.example A: ", "zone z2.example: record z2.example A: "} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %s", err, want)
 		}
 	}
-	_, err = compileZones(new(index), zones, rules.NewPrograms(0), nil)
+	_, err = compileZones(new(index), zones, &View{programs: rules.NewPrograms(0)})
 	if n := strings.Count(err.Error(), "\n") + 1; n != maxErrors+1 || !strings.HasSuffix(err.Error(), "and more") {
 		t.Errorf("%d lines: %v", n, err)
 	}

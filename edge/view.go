@@ -24,6 +24,7 @@ type View struct {
 	service    rrset.Addresses
 	programs   *rules.Programs
 	monitor    *pool.Monitor
+	secrets    Secrets
 	index      index
 }
 
@@ -103,6 +104,8 @@ type Zone struct {
 	Pools *pool.Set
 	// TrustedProxies holds the prefixes of the setting trusted_proxies; nil when there are none.
 	TrustedProxies *bart.Lite
+	// TLS holds certificates and the settings of connections over TLS.
+	TLS TLS
 
 	apex string // wire format
 }

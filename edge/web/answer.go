@@ -16,6 +16,7 @@ type recorder struct {
 	http.ResponseWriter
 	conn    *wireConn
 	version string // of the snapshot, when it is to be told
+	hsts    string // Strict-Transport-Security, empty for none
 	status  int    // 0 before the header is written
 	bytes   int64
 }
@@ -29,6 +30,9 @@ func (w *recorder) WriteHeader(status int) {
 		}
 		if w.version != "" {
 			w.Header()[versionHeader] = []string{w.version}
+		}
+		if w.hsts != "" {
+			w.Header()["Strict-Transport-Security"] = []string{w.hsts}
 		}
 	}
 	w.ResponseWriter.WriteHeader(status)

@@ -22,6 +22,9 @@ type Config struct {
 	View func() *edge.View
 	// Addr is host:port to listen on by TCP; port 0 takes a free one.
 	Addr string
+	// TLSAddr is the same for TLS, with HTTP/2 and HTTP/1.1 by ALPN; empty: TLS is not served. All bounds are those of both
+	// addresses together.
+	TLSAddr string
 	// AllowedOrigins are ranges that origins may be in although they are private, loopback or the like.
 	AllowedOrigins []netip.Prefix
 	// Logger takes what an operator must know; nil: nothing is logged.
@@ -39,6 +42,10 @@ type Config struct {
 	MaxConnections int
 	// MaxRequests being handled, WebSockets included, default 8,192: others are answered 503.
 	MaxRequests int
+	// MaxHandshakes of TLS under way at once, default 1,024: other connections wait in the kernel's accept queue.
+	// HandshakeTimeout bounds each, default 10s.
+	MaxHandshakes    int
+	HandshakeTimeout time.Duration
 	// HeaderTimeout for reading a request's head, default 10s. IdleTimeout between requests, default 75s.
 	HeaderTimeout, IdleTimeout time.Duration
 	// BodyStall is how long a request's body may bring nothing (408), default 30s; WriteStall how long a
@@ -63,6 +70,7 @@ func (c Config) withDefaults() Config {
 	}{
 		{&c.HeaderTimeout, 10 * time.Second},
 		{&c.IdleTimeout, 75 * time.Second},
+		{&c.HandshakeTimeout, 10 * time.Second},
 		{&c.BodyStall, 30 * time.Second},
 		{&c.WriteStall, 60 * time.Second},
 		{&c.DialTimeout, 5 * time.Second},
@@ -80,6 +88,7 @@ func (c Config) withDefaults() Config {
 	}{
 		{&c.MaxConnections, 16384},
 		{&c.MaxRequests, 8192},
+		{&c.MaxHandshakes, defaultHandshakes},
 		{&c.MaxIdleOriginConns, 4096},
 		{&c.MaxIdleConnsPerOrigin, 256},
 	} {

@@ -17,6 +17,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	conn := connOf(r.Context())
 	mismatch := conn != nil && conn.take()
+	if conn != nil && r.TLS == nil {
+		r.TLS = conn.tls // net/http knows of connections over its own TLS alone
+	}
 	start := s.config.Now()
 	x := &exchange{server: s, r: r, rec: recorder{ResponseWriter: w, conn: conn}}
 	x.w = &x.rec
@@ -73,12 +76,18 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if x.zone.Config.Settings.VersionHeader {
 		x.w.version = strconv.FormatUint(x.view.Version(), 10)
 	}
+	if !x.overTLS(host) {
+		return
+	}
 	if loops(r.Header) >= maxLoops {
 		x.fail(http.StatusLoopDetected, "The site is its own server.")
 		return
 	}
 	x.rule.Host, x.rule.Path, x.rule.Query = host, path, query
 	x.receive()
+	if x.toHTTPS() {
+		return
+	}
 	if limit := int64(x.zone.Config.Ceilings.Effective().RequestBody); !x.limitBody(limit) {
 		return
 	}

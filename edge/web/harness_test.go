@@ -73,7 +73,7 @@ func (n *node) publish(zones ...*zone.Zone) *edge.View {
 	if err != nil {
 		n.t.Fatal(err)
 	}
-	v, err := edge.Compile(n.live.Load(), s, n.version, edge.Options{})
+	v, err := edge.Compile(n.live.Load(), s, n.version, edge.Options{Secrets: testSecrets{}})
 	if err != nil {
 		n.t.Fatal(err)
 	}

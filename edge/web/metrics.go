@@ -18,6 +18,13 @@ type counters struct {
 	originErrors  atomic.Uint64
 	originRefused atomic.Uint64
 	shed          atomic.Uint64
+
+	handshakes12      atomic.Uint64
+	handshakes13      atomic.Uint64
+	resumed           atomic.Uint64
+	unknownNames      atomic.Uint64
+	handshakeTimeouts atomic.Uint64
+	handshakeFailures atomic.Uint64
 }
 
 // Metrics are what a server counted since it was made, and what is in it now.
@@ -33,6 +40,10 @@ type Metrics struct {
 	Shed uint64
 	// InFlight are requests being handled, Connections those of clients.
 	InFlight, Connections int
+	// HandshakesTLS12 and HandshakesTLS13 succeeded, HandshakesResumed of them with the session of one before. Of those that did not,
+	// UnknownNames asked for a name without a certificate, HandshakeTimeouts took too long, and HandshakeFailures are the others.
+	HandshakesTLS12, HandshakesTLS13, HandshakesResumed uint64
+	UnknownNames, HandshakeTimeouts, HandshakeFailures  uint64
 }
 
 // Metrics returns the server's counts.
@@ -41,13 +52,12 @@ func (s *Server) Metrics() Metrics {
 	m := Metrics{
 		RuleMatches: c.ruleMatches.Load(), RuleErrors: c.ruleErrors.Load(),
 		OriginErrors: c.originErrors.Load(), OriginRefused: c.originRefused.Load(),
-		Shed: c.shed.Load(), InFlight: len(s.requests),
+		Shed: c.shed.Load(), InFlight: len(s.requests), Connections: s.conns.len(),
+		HandshakesTLS12: c.handshakes12.Load(), HandshakesTLS13: c.handshakes13.Load(), HandshakesResumed: c.resumed.Load(),
+		UnknownNames: c.unknownNames.Load(), HandshakeTimeouts: c.handshakeTimeouts.Load(), HandshakeFailures: c.handshakeFailures.Load(),
 	}
 	for i := range m.Requests {
 		m.Requests[i] = c.requests[i].Load()
-	}
-	if s.listener != nil {
-		m.Connections = s.listener.len()
 	}
 	return m
 }

@@ -69,25 +69,21 @@ func TestCallsOverHTTP2(t *testing.T) {
 	}{{"agreed in TLS", true, zone.SchemeHTTPS}, {"without TLS", false, zone.SchemeH2C}} {
 		t.Run(tc.name, func(t *testing.T) {
 			o, roots := http2Origin(t, tc.secure, echoCall)
-			n := startNode(t, func(c *Config) { c.OriginRoots = roots })
-			n.publish(site(o.Listener.Addr().String(), scheme(tc.scheme)))
-			// The node's handler behind a listener that speaks HTTP/2 to the client.
-			front := httptest.NewUnstartedServer(n.Server)
-			front.EnableHTTP2 = true
-			front.StartTLS()
-			t.Cleanup(front.Close)
+			a := newAuthority(t)
+			n := startNode(t, withTLS, func(c *Config) { c.OriginRoots = roots })
+			n.publish(site(o.Listener.Addr().String(), scheme(tc.scheme), tlsHost("www.example.com", a.issue(false, "www.example.com"))))
+			client := n.client(a, true)
 			for range 2 { // the second call over the same connection
 				out, in := io.Pipe()
-				r, err := http.NewRequestWithContext(t.Context(), "POST", front.URL+"/echo.Echo/Chat", out)
+				r, err := http.NewRequestWithContext(t.Context(), "POST", "https://www.example.com/echo.Echo/Chat", out)
 				if err != nil {
 					t.Fatal(err)
 				}
-				r.Host = "www.example.com"
 				r.Header.Set("Content-Type", "application/grpc+proto")
 				r.Header.Set("TE", "trailers")
 				answered := make(chan *http.Response, 1)
 				go func() {
-					res, err := front.Client().Do(r)
+					res, err := client.Do(r)
 					if err != nil {
 						t.Error(err)
 					}

@@ -11,13 +11,15 @@ import (
 	"github.com/guardyn-edge/guardyn/zone"
 )
 
-// Server proxies HTTP/1.1. Its connections, to clients and to origins, outlive the views that it serves from.
+// Server proxies HTTP/1.1 and, over TLS, HTTP/2. Its connections, to clients and to origins, outlive the views that it serves from.
 type Server struct {
 	config   Config
-	http     *http.Server
+	http     *http.Server // of both listeners
 	origins  *origins
 	buffers  bufferPool
-	listener *listener
+	conns    *connSet
+	plain    *listener
+	secure   *tlsListener // nil without Config.TLSAddr
 	phases   []phase
 	requests chan struct{} // a slot for each request being handled
 	drained  sync.Once
@@ -28,6 +30,7 @@ type Server struct {
 func NewServer(c Config) *Server {
 	s := &Server{config: c.withDefaults()}
 	s.requests = make(chan struct{}, s.config.MaxRequests)
+	s.conns = newConnSet(s.config.MaxConnections)
 	s.phases = phaseTable(zone.Phases())
 	s.origins = newOrigins(&s.config, newDialer(&s.config, &s.counters.originRefused))
 	logger := s.config.stdLogger()
@@ -39,76 +42,125 @@ func NewServer(c Config) *Server {
 		DisableGeneralOptionsHandler: true,
 		ConnContext:                  withConn,
 		ErrorLog:                     logger,
+		HTTP2:                        http2Bounds(&s.config),
 	}
 	return s
 }
 
-// Listen binds the address. The error names it.
+// Listen binds the addresses. The error names the one that cannot be bound; none is bound then.
 func (s *Server) Listen() error {
 	l, err := net.Listen("tcp", s.config.Addr)
 	if err != nil {
 		return fmt.Errorf("listen for HTTP on %s: %w", s.config.Addr, err)
 	}
-	s.listener = newListener(l, s.config.MaxConnections, s.config.WriteStall)
+	if s.config.TLSAddr != "" {
+		secure, err := net.Listen("tcp", s.config.TLSAddr)
+		if err != nil {
+			return errors.Join(fmt.Errorf("listen for HTTPS on %s: %w", s.config.TLSAddr, err), l.Close())
+		}
+		s.secure = newTLSListener(secure, s)
+	}
+	s.plain = newListener(l, s.conns, s.config.WriteStall)
 	return nil
 }
 
 // Addr is the address that Listen bound, nil before.
 func (s *Server) Addr() net.Addr {
-	if s.listener == nil {
+	if s.plain == nil {
 		return nil
 	}
-	return s.listener.Addr()
+	return s.plain.Addr()
+}
+
+// TLSAddr is the same for TLS, nil when that is not served.
+func (s *Server) TLSAddr() net.Addr {
+	if s.secure == nil {
+		return nil
+	}
+	return s.secure.Addr()
 }
 
 // Serve serves until ctx ends or Close is called, then stops accepting, lets requests end for at most
 // Config.Grace, and closes what is left, WebSockets at once. It returns when no goroutine of the server is
 // left: nil after an orderly end.
 func (s *Server) Serve(ctx context.Context) error {
-	if s.listener == nil {
+	if s.plain == nil {
 		return errors.New("serve HTTP: not listening")
 	}
-	failed := make(chan error, 1)
-	go func() { failed <- s.http.Serve(s.listener) }()
+	var serving sync.WaitGroup
+	failed := make(chan error, 3)
+	part := func(address net.Addr, serve func() error) {
+		serving.Go(func() {
+			if err := serve(); err != nil && !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
+				err = fmt.Errorf("serve HTTP on %s: %w", address, err)
+				failed <- err
+				return
+			}
+			failed <- nil
+		})
+	}
+	part(s.plain.Addr(), func() error { return s.http.Serve(s.plain) })
+	if s.secure != nil {
+		part(s.secure.Addr(), s.secure.run)
+		part(s.secure.Addr(), func() error { return s.http.Serve(s.secure) })
+	}
 	var err error
 	select {
 	case <-ctx.Done():
-		s.shutdown()
-		<-failed
 	case err = <-failed:
-		s.shutdown()
-		if errors.Is(err, http.ErrServerClosed) {
-			err = nil
-		}
 	}
+	s.shutdown()
+	serving.Wait()
 	s.drain()
-	if err != nil {
-		return fmt.Errorf("serve HTTP on %s: %w", s.listener.Addr(), err)
-	}
-	return nil
+	return err
 }
 
 // shutdown waits for requests within the grace and then closes every connection.
 func (s *Server) shutdown() {
 	ctx, cancel := context.WithTimeout(context.Background(), s.config.Grace)
 	defer cancel()
+	if s.secure != nil {
+		s.secure.Close() //nolint:errcheck // it ends
+	}
 	s.http.Shutdown(ctx) //nolint:errcheck // what it could not end is closed below
+	s.awaitTLS(ctx)
 	s.http.Close()
-	s.listener.closeConns()
+	s.conns.closeAll()
+	s.awaitTLS(context.Background())
+}
+
+// awaitTLS waits until every handshake has ended, or ctx has.
+func (s *Server) awaitTLS(ctx context.Context) {
+	if s.secure == nil {
+		return
+	}
+	ended := make(chan struct{})
+	go func() {
+		s.secure.running.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-ctx.Done():
+	}
 }
 
 // Close stops listening and serving as the end of Serve's context does, without the grace.
 func (s *Server) Close() error {
 	s.http.Close()
-	if s.listener == nil {
+	if s.plain == nil {
 		return nil
 	}
-	err := s.listener.Close()
-	s.listener.closeConns()
-	s.drain()
+	err := s.plain.Close()
 	if errors.Is(err, net.ErrClosed) {
-		return nil
+		err = nil
 	}
+	if s.secure != nil {
+		err = errors.Join(err, s.secure.Close())
+	}
+	s.conns.closeAll()
+	s.awaitTLS(context.Background())
+	s.drain()
 	return err
 }
 

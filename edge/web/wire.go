@@ -2,6 +2,7 @@ package web
 
 import (
 	"bytes"
+	"crypto/tls"
 	"io"
 	"net"
 	"strconv"
@@ -50,8 +51,7 @@ const (
 // net/http does.
 type wireConn struct {
 	net.Conn
-	onClose    func(*wireConn)
-	closed     atomic.Bool
+	tls        *tls.ConnectionState // of the handshake, nil without TLS
 	writeStall time.Duration
 	writeUntil atomic.Int64 // write deadline that is set, in Unix nanoseconds
 	// passthrough is set once the connection speaks something else than HTTP.
@@ -343,15 +343,6 @@ func (c *wireConn) CloseWrite() error {
 		return t.CloseWrite()
 	}
 	return nil
-}
-
-// Close implements net.Conn.
-func (c *wireConn) Close() error {
-	err := c.Conn.Close()
-	if c.closed.CompareAndSwap(false, true) {
-		c.onClose(c)
-	}
-	return err
 }
 
 // isToken reports whether header lists token in its comma-separated values, in any case.
