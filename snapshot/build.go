@@ -88,7 +88,7 @@ func assemble(sound []*builtZone, meta Meta) *Snapshot {
 type builtZone struct {
 	workspace string
 	entry     *entry // nil when the zone is malformed by itself, or left out
-	held      bool  // entry is the published one
+	held      bool   // entry is the published one
 	problems  []Problem
 	warnings  []Problem
 }

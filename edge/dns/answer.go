@@ -52,6 +52,7 @@ type dnameOf struct {
 // §3.2. ANY matches a CNAME that the zone has, and goes on from one that a DNAME makes. AA speaks of the first name of the answer (RFC 1035 §4.1.1); only a referral does not set it.
 func (r *responder) resolve(v *edge.View) {
 	r.name, r.owner, r.chain = r.query.name, headerLen, r.buf[:0]
+	clear(r.dnames) // of zones that may be gone
 	r.dnames = r.dnameBuf[:0]
 	r.zone, r.node = nil, -1
 	for {
