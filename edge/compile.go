@@ -11,6 +11,7 @@ import (
 	"github.com/gaissmai/bart"
 
 	"github.com/guardyn-edge/guardyn/edge/pool"
+	"github.com/guardyn-edge/guardyn/edge/ratelimit"
 	"github.com/guardyn-edge/guardyn/edge/rrset"
 	"github.com/guardyn-edge/guardyn/edge/rules"
 	"github.com/guardyn-edge/guardyn/snapshot"
@@ -155,6 +156,7 @@ func compileZones(before *index, zones []*zone.Zone, v *View) ([]*Zone, error) {
 // what they learnt, and what z shares with it is not compiled again.
 func compileZone(c *rrset.Compiler, old *Zone, z *zone.Zone, v *View) (*Zone, error) {
 	out := &Zone{Config: z}
+	var oldRules *rules.Set
 	var oldPools *pool.Set
 	var oldTLS *TLS
 	if old != nil {
@@ -162,8 +164,12 @@ func compileZone(c *rrset.Compiler, old *Zone, z *zone.Zone, v *View) (*Zone, er
 			return old, nil
 		}
 		if old.Config.ID == z.ID {
+			oldRules, out.Requests = old.Rules, old.Requests
 			oldPools, oldTLS = old.Pools, &old.TLS
 		}
+	}
+	if out.Requests == nil {
+		out.Requests = new(ratelimit.Meter)
 	}
 	apex, ok := rrset.AppendWire(nil, z.Name.String())
 	if !ok {
@@ -175,7 +181,7 @@ func compileZone(c *rrset.Compiler, old *Zone, z *zone.Zone, v *View) (*Zone, er
 		return nil, err
 	}
 	if len(z.Rulesets) > 0 || len(z.Lists) > 0 {
-		if out.Rules, err = rules.Compile(z, rules.Options{Programs: v.programs}); err != nil {
+		if out.Rules, err = rules.Compile(z, rules.Options{Programs: v.programs, Old: oldRules}); err != nil {
 			return nil, err
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/gaissmai/bart"
 
 	"github.com/guardyn-edge/guardyn/edge/pool"
+	"github.com/guardyn-edge/guardyn/edge/ratelimit"
 	"github.com/guardyn-edge/guardyn/edge/rrset"
 	"github.com/guardyn-edge/guardyn/edge/rules"
 	"github.com/guardyn-edge/guardyn/snapshot"
@@ -100,6 +101,8 @@ type Zone struct {
 	Records *rrset.Zone
 	// Rules is nil when the zone has no rules and no lists.
 	Rules *rules.Set
+	// Requests counts requests against the ceiling request_rate. Views share it for as long as they have the zone.
+	Requests *ratelimit.Meter
 	// Pools is nil when the zone has no pools.
 	Pools *pool.Set
 	// TrustedProxies holds the prefixes of the setting trusted_proxies; nil when there are none.

@@ -8,10 +8,10 @@ import (
 )
 
 // carriedPhases are the phases whose rules this build's nodes carry and do not run.
-var carriedPhases = []zone.Phase{zone.PhaseRatelimit, zone.PhaseCache, zone.PhaseFunction}
+var carriedPhases = []zone.Phase{zone.PhaseCache, zone.PhaseFunction}
 
-// carried warns of what a snapshot holds and this build's nodes do not act on: who publishes a rate limit must
-// not believe that it limits.
+// carried warns of what a snapshot holds and this build's nodes do not act on: who publishes a cache rule must
+// not believe that it caches.
 func (j *judge) carried() {
 	const word = "nodes of this build carry this and do not act on it yet"
 	for _, phase := range carriedPhases {

@@ -79,6 +79,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !x.overTLS(host) {
 		return
 	}
+	if !x.withinRate(start) {
+		return
+	}
 	if loops(r.Header) >= maxLoops {
 		x.fail(http.StatusLoopDetected, "The site is its own server.")
 		return

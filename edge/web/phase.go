@@ -35,7 +35,9 @@ func phaseTable(order []zone.Phase) []phase {
 			p.request = (*exchange).route
 		case zone.PhaseTransformResponse:
 			p.response = (*exchange).transformResponse
-		case zone.PhaseRatelimit, zone.PhaseCache, zone.PhaseFunction:
+		case zone.PhaseRatelimit:
+			p.request = (*exchange).ratelimit
+		case zone.PhaseCache, zone.PhaseFunction:
 		}
 		table[i] = p
 	}
@@ -110,7 +112,7 @@ func (x *exchange) transformRequest(name zone.Phase) bool {
 		}
 		switch p := rule.Parameters; rule.Action {
 		case zone.ActionRewrite:
-			x.rewrite(p)
+			x.rewrite(rule)
 		case zone.ActionSetHeader:
 			if name := http.CanonicalHeaderKey(p.Name); settable(name) {
 				x.r.Header[name] = []string{p.Value}
@@ -125,18 +127,19 @@ func (x *exchange) transformRequest(name zone.Phase) bool {
 }
 
 // rewrite replaces path and query. What does not normalise is counted as a rule's error and left.
-func (x *exchange) rewrite(p zone.Parameters) {
+func (x *exchange) rewrite(rule *rules.Rule) {
+	p := rule.Parameters
 	path, query := x.rule.Path, x.rule.Query
 	var err error
 	if p.Path != "" {
 		if path, err = normalizePath(p.Path); err != nil {
-			x.rule.Errors++
+			rule.Failed(&x.rule)
 			return
 		}
 	}
 	if p.Query != nil {
 		if query, err = NormalizeQuery(*p.Query); err != nil {
-			x.rule.Errors++
+			rule.Failed(&x.rule)
 			return
 		}
 	}
@@ -152,23 +155,20 @@ func (x *exchange) custom(name zone.Phase) bool {
 			continue
 		}
 		x.note(rule)
-		p := rule.Parameters
-		status := p.Status
-		if status == 0 {
-			status = http.StatusForbidden
-		}
-		if p.Body == "" {
-			x.fail(status, "This request is not allowed.")
-			return true
-		}
-		contentType := p.ContentType
-		if contentType == "" {
-			contentType = "text/plain; charset=utf-8"
-		}
-		x.answer(status, contentType, p.Body)
+		x.refuse(rule, "This request is not allowed.")
 		return true
 	}
 	return false
+}
+
+// refuse answers as a rule of action block or rate_limit says, or else with the zone's error page or text.
+func (x *exchange) refuse(rule *rules.Rule, text string) {
+	p := rule.Parameters.Effective(rule.Action, rule.Phase)
+	if p.Body == "" {
+		x.fail(p.Status, text)
+		return
+	}
+	x.answer(p.Status, p.ContentType, p.Body)
 }
 
 func (x *exchange) route(name zone.Phase) bool {

@@ -107,7 +107,6 @@ func TestPhases(t *testing.T) {
 		{
 			"rules of phases that this node does not run are carried",
 			[]func(*zone.Zone){
-				rule(zone.PhaseRatelimit, `true`, zone.ActionRateLimit, zone.Parameters{Period: zone.Duration(1e9), Limit: 1}),
 				rule(zone.PhaseCache, `true`, zone.ActionCache, zone.Parameters{Bypass: true}),
 			},
 			[]pass{{path: "/1", status: 200, wantURI: "/1"}, {path: "/2", status: 200, wantURI: "/2"}},

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"sync"
 
+	"github.com/guardyn-edge/guardyn/edge/ratelimit"
 	"github.com/guardyn-edge/guardyn/zone"
 )
 
@@ -21,6 +22,7 @@ type Server struct {
 	plain    *listener
 	secure   *tlsListener // nil without Config.TLSAddr
 	phases   []phase
+	limits   *ratelimit.Limiter // outlives views
 	requests chan struct{} // a slot for each request being handled
 	drained  sync.Once
 	counters counters
@@ -32,6 +34,7 @@ func NewServer(c Config) *Server {
 	s.requests = make(chan struct{}, s.config.MaxRequests)
 	s.conns = newConnSet(s.config.MaxConnections)
 	s.phases = phaseTable(zone.Phases())
+	s.limits = ratelimit.New(0, s.config.Now())
 	s.origins = newOrigins(&s.config, newDialer(&s.config, &s.counters.originRefused))
 	logger := s.config.stdLogger()
 	s.http = &http.Server{
