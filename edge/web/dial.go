@@ -30,9 +30,10 @@ type target struct {
 	origin     *pool.Origin // nil for a record's own content
 }
 
-// poolTarget is the target of a pool's origin for a request to host.
-func poolTarget(z *zone.Zone, o *pool.Origin, host string) *target {
-	t := &target{scheme: o.Scheme, host: o.Address, hostHeader: host, origin: o}
+// poolTarget makes the target a pool's origin.
+func (x *exchange) poolTarget(o *pool.Origin) *target {
+	z, host, t := x.zone.Config, x.rule.Host, &x.to
+	*t = target{scheme: o.Scheme, host: o.Address, hostHeader: host, origin: o}
 	if o.HostHeader != "" {
 		t.hostHeader = o.HostHeader
 	}

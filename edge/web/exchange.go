@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"net/http"
 	"net/netip"
 	"time"
@@ -11,7 +12,8 @@ import (
 	"github.com/guardyn-edge/guardyn/zone"
 )
 
-// exchange is one request on its way, under one view.
+// exchange is one request on its way, under one view. It is used for another request once this one's handler has
+// returned: nothing may keep it longer.
 type exchange struct {
 	server *Server
 	view   *edge.View
@@ -22,12 +24,14 @@ type exchange struct {
 
 	peer   netip.Addr    // who connected
 	chain  []netip.Addr  // who the request came through, nearest first
+	near   [4]netip.Addr // what chain begins in
 	scheme string        // of the connection, or what a trusted peer told
 	rule   rules.Request // what rules see; its path and query are what is forwarded
 
 	skipped map[zone.Phase]bool
 	pool    string // of a route rule
 	target  *target
+	to      target         // what target points to for a pool's origin
 	tried   []*pool.Origin // that no connection could be opened to
 	sticky  string         // Set-Cookie that goes with the origin's answer
 	result  pool.Result    // of the origin
@@ -36,11 +40,66 @@ type exchange struct {
 	pump    *pump          // sends the body on, nil when none is at work
 	// stopBody ends the reading of a body that goes on beside the exchange, and waits for it; nil when none does.
 	stopBody func()
-	early    bool // the origin answered before the client had sent all
+	// stopWatch ends the watch over the client by its context; nil when its connection tells.
+	stopWatch func() bool
+	early     bool // the origin answered before the client had sent all
 	// connection is what the origin's answer has in Connection.
 	connection []string
 
 	// Of the access log.
 	logged    []string // rules of action log, and what ended the request early
 	originErr error
+}
+
+// exchange returns one for r, whose connection is nil when it is not of the server's own listener.
+func (s *Server) exchange(w http.ResponseWriter, r *http.Request, conn *wireConn) *exchange {
+	x, ok := s.exchanges.Get().(*exchange)
+	if !ok {
+		x = new(exchange)
+	}
+	x.server, x.r, x.rec = s, r, recorder{ResponseWriter: w, conn: conn}
+	x.w, x.chain = &x.rec, x.near[:0]
+	return x
+}
+
+func (s *Server) recycle(x *exchange) {
+	*x = exchange{}
+	s.exchanges.Put(x)
+}
+
+// ownConn is the client's connection when this request alone has it, nil otherwise.
+func (x *exchange) ownConn() *wireConn {
+	if x.r.ProtoMajor < 2 {
+		return x.w.conn
+	}
+	return nil
+}
+
+// watch releases c when the client leaves, until unwatch.
+func (x *exchange) watch(c *originConn) {
+	conn := x.ownConn()
+	if conn == nil {
+		x.stopWatch = context.AfterFunc(x.r.Context(), c.release)
+		return
+	}
+	conn.origin.Store(c)
+	if conn.gone.Load() {
+		c.release()
+	}
+}
+
+// unwatch reports whether the client has stayed; else the connection to the origin is closed or about to be.
+func (x *exchange) unwatch() bool {
+	if x.stopWatch != nil {
+		return x.stopWatch()
+	}
+	conn := x.ownConn()
+	conn.origin.Store(nil)
+	return !conn.gone.Load()
+}
+
+// left reports whether the client has left.
+func (x *exchange) left() bool {
+	conn := x.ownConn()
+	return x.r.Context().Err() != nil || conn != nil && conn.gone.Load()
 }

@@ -38,7 +38,7 @@ func (x *exchange) forwardHTTP1(c *originConn) {
 			x.pump.end()
 		}
 	}()
-	c, left, err := x.ask(t, c, pumped)
+	c, err := x.ask(t, c, pumped)
 	if err == errOtherProtocol {
 		if t.small > 0 {
 			x.body.ReadCloser = io.NopCloser(bytes.NewReader(t.out[len(t.out)-t.small:]))
@@ -51,17 +51,21 @@ func (x *exchange) forwardHTTP1(c *originConn) {
 		return
 	}
 	if t.head.status == http.StatusSwitchingProtocols {
-		defer left()
+		if !x.unwatch() {
+			c.Close()
+			x.clientLeft()
+		}
 		x.tunnel(c, t)
 		return
 	}
 	if !x.relay(c, t) {
+		x.unwatch()
 		c.Close()
 		panic(http.ErrAbortHandler) // as net/http asks of a handler that cannot end its answer
 	}
 	whole := x.pump == nil || x.pump.end()
 	x.pump = nil
-	if stayed := left(); stayed && whole && t.head.keep && len(t.body.in) == 0 {
+	if stayed := x.unwatch(); stayed && whole && t.head.keep && len(t.body.in) == 0 {
 		x.server.origins.idle.put(c)
 	} else {
 		c.Close()
@@ -106,36 +110,35 @@ func (x *exchange) prepare(t *transit) (pumped, ok bool) {
 // errOtherProtocol says that the next origin of a pool is spoken to by HTTP/2.
 var errOtherProtocol = errors.New("the next origin speaks HTTP/2")
 
-// ask sends the request over a connection, and returns that with the answer's head in t. left ends the watch over the
-// client: it is false when the client has left meanwhile, and the connection is closed. An origin that no connection
-// can be opened to passes the request on to the next of its pool.
-func (x *exchange) ask(t *transit, c *originConn, pumped bool) (_ *originConn, left func() bool, err error) {
+// ask sends the request over a connection, and returns that with the answer's head in t, the watch over the client
+// being on. An origin that no connection can be opened to passes the request on to the next of its pool.
+func (x *exchange) ask(t *transit, c *originConn, pumped bool) (_ *originConn, err error) {
 	ctx := x.r.Context()
 	fresh := false
 	for {
 		if c == nil {
 			if c, err = x.server.origins.conn(ctx, x.target, fresh); err != nil {
-				if ctx.Err() != nil || !x.next(err) {
-					return nil, nil, err
+				if x.left() || !x.next(err) {
+					return nil, err
 				}
 				if x.speaksHTTP2() {
-					return nil, nil, errOtherProtocol
+					return nil, errOtherProtocol
 				}
 				x.readdress(t)
 				fresh = false
 				continue
 			}
 		}
-		left = context.AfterFunc(ctx, c.release)
+		x.watch(c)
 		var came bool
 		if came, err = x.send(t, c, pumped); err == nil {
-			return c, left, nil
+			return c, nil
 		}
-		stayed := left()
+		stayed := x.unwatch()
 		c.Close()
 		// The origin hung up while the connection was idle, most likely, which says nothing of the request.
 		if again := c.reused && !came && !fresh && stayed && x.body == nil && safe(x.r.Method) && !timedOut(err); !again {
-			return nil, nil, err
+			return nil, err
 		}
 		c, fresh = nil, true
 	}
@@ -243,7 +246,7 @@ func (x *exchange) originFailed(err error) {
 			x.clientLeft()
 		}
 	}
-	if x.r.Context().Err() != nil {
+	if x.left() {
 		x.clientLeft()
 	}
 	x.result.Err = err

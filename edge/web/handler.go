@@ -21,9 +21,17 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		r.TLS = conn.tls // net/http knows of connections over its own TLS alone
 	}
 	start := s.config.Now()
-	x := &exchange{server: s, r: r, rec: recorder{ResponseWriter: w, conn: conn}}
-	x.w = &x.rec
-	defer s.finish(x, start)
+	x := s.exchange(w, r, conn)
+	defer func() {
+		s.finish(x, start)
+		s.recycle(x)
+	}()
+	x.handle(admitted, mismatch)
+}
+
+// handle answers the request.
+func (x *exchange) handle(admitted, mismatch bool) {
+	s, r := x.server, x.r
 	if !admitted {
 		s.counters.shed.Add(1)
 		x.w.Header().Set("Retry-After", "1")
@@ -95,7 +103,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	for i := range s.phases {
-		if p := &s.phases[i]; p.request != nil && !x.skipped[p.name] && p.request(x, p.name) {
+		if p := &s.phases[i]; p.request != nil && x.zone.Rules != nil && !x.skipped[p.name] && p.request(x, p.name) {
 			return
 		}
 	}

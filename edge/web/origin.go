@@ -99,7 +99,8 @@ func (o *origins) done(t *transit) {
 		return
 	}
 	clear(t.head.fields) // they hold the head's text
-	t.head = answerHead{fields: t.head.fields[:0]}
+	clear(t.head.connection)
+	t.head = answerHead{fields: t.head.fields[:0], connection: t.head.connection[:0]}
 	t.body = originBody{}
 	o.transits.Put(t)
 }

@@ -73,7 +73,7 @@ func (x *exchange) relayBody(b *originBody, pending *bool) bool {
 // brokenOff notes that the origin did not end its answer, unless the client left or its own body failed before, and
 // sends what came of it: what net/http still holds it would throw away.
 func (x *exchange) brokenOff(err error) {
-	if x.r.Context().Err() == nil && (x.body == nil || x.body.failure() == nil) {
+	if !x.left() && (x.body == nil || x.body.failure() == nil) {
 		x.result.Err = err
 		x.originErr = fmt.Errorf("%w after %d octets: %w", errBrokenOff, x.w.bytes, err)
 		x.server.counters.originErrors.Add(1)
@@ -96,7 +96,7 @@ func (x *exchange) runResponsePhases(status int) {
 	x.result.Status, x.result.Latency = status, time.Since(x.sent)
 	s := x.server
 	for i := range s.phases {
-		if p := &s.phases[i]; p.response != nil && !x.skipped[p.name] {
+		if p := &s.phases[i]; p.response != nil && x.zone.Rules != nil && !x.skipped[p.name] {
 			p.response(x, p.name, h)
 		}
 	}
@@ -139,7 +139,7 @@ func (x *exchange) answerHeader(a *answerHead) (announced []string) {
 
 // listed reports whether Connection lists a field, "close" and "keep-alive" being no fields.
 func listed(connection []string, name string) bool {
-	return connection != nil && isToken(connection, name)
+	return len(connection) > 0 && isToken(connection, name)
 }
 
 // appendAnnounced appends the names of a value of Trailer that may pass (RFC 9110 §6.6.2).

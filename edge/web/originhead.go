@@ -19,7 +19,7 @@ type answerHead struct {
 	status int
 	// fields are in the order that they came in, their names in canonical form.
 	fields []field
-	// connection is the list of options in Connection, nil for none.
+	// connection is the list of options in Connection, empty for none.
 	connection []string
 	// length is the value of Content-Length, -1 without one.
 	length  int64
@@ -83,14 +83,14 @@ func parseStatusLine(line string) (status int, above10 bool, err error) {
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
-// parse reads a whole head, as lineScan found it. fields of h are reused.
+// parse reads a whole head, as lineScan found it. The memory of h is used again.
 func (h *answerHead) parse(head string) error {
 	line, rest, _ := strings.Cut(head, "\r\n")
 	status, above10, err := parseStatusLine(line)
 	if err != nil {
 		return err
 	}
-	*h = answerHead{status: status, fields: h.fields[:0], length: -1}
+	*h = answerHead{status: status, fields: h.fields[:0], connection: h.connection[:0], length: -1}
 	if h.fields, err = parseFields(h.fields, rest); err != nil {
 		return err
 	}
@@ -123,7 +123,7 @@ func (h *answerHead) frame(above10 bool) error {
 	if h.chunked && h.length >= 0 {
 		return headError("both Transfer-Encoding and Content-Length")
 	}
-	if h.connection != nil {
+	if len(h.connection) > 0 {
 		h.keep = above10 && !isToken(h.connection, "close") || !above10 && isToken(h.connection, "keep-alive")
 	}
 	return nil

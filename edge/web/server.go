@@ -14,18 +14,19 @@ import (
 
 // Server proxies HTTP/1.1 and, over TLS, HTTP/2. Its connections, to clients and to origins, outlive the views that it serves from.
 type Server struct {
-	config   Config
-	http     *http.Server // of both listeners
-	origins  *origins
-	buffers  bufferPool
-	conns    *connSet
-	plain    *listener
-	secure   *tlsListener // nil without Config.TLSAddr
-	phases   []phase
-	limits   *ratelimit.Limiter // outlives views
-	requests chan struct{} // a slot for each request being handled
-	drained  sync.Once
-	counters counters
+	config    Config
+	http      *http.Server // of both listeners
+	origins   *origins
+	buffers   bufferPool
+	exchanges sync.Pool // of *exchange
+	conns     *connSet
+	plain     *listener
+	secure    *tlsListener // nil without Config.TLSAddr
+	phases    []phase
+	limits    *ratelimit.Limiter // outlives views
+	requests  chan struct{}      // a slot for each request being handled
+	drained   sync.Once
+	counters  counters
 }
 
 // NewServer returns a server that does not listen yet.

@@ -29,7 +29,7 @@ func (x *exchange) chooseTarget() bool {
 		o = z.Pools.PickPool(zone.DefaultPool, client)
 	}
 	if o != nil {
-		x.target = poolTarget(z.Config, o, host)
+		x.target = x.poolTarget(o)
 		return true
 	}
 	if !proxied {
@@ -86,6 +86,6 @@ func (x *exchange) next(err error) bool {
 	}
 	failed.End(pool.Result{Err: err, Latency: time.Since(x.sent)})
 	o.Begin()
-	x.sent, x.target = time.Now(), poolTarget(x.zone.Config, o, x.rule.Host)
+	x.sent, x.target = time.Now(), x.poolTarget(o)
 	return true
 }

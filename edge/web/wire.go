@@ -56,6 +56,10 @@ type wireConn struct {
 	writeUntil atomic.Int64 // write deadline that is set, in Unix nanoseconds
 	// passthrough is set once the connection speaks something else than HTTP.
 	passthrough atomic.Bool
+	// gone is set once the client has left or ended its side; origin is the connection of the exchange that is at
+	// work, which is released then.
+	gone   atomic.Bool
+	origin atomic.Pointer[originConn]
 	// refused is set once what the client sent is refused.
 	refused atomic.Bool
 
@@ -88,6 +92,9 @@ func (c *wireConn) Read(p []byte) (int, error) {
 		return 0, io.EOF
 	}
 	n, err := c.Conn.Read(p)
+	if err != nil {
+		c.lost(err)
+	}
 	if n == 0 || c.passthrough.Load() {
 		return n, err
 	}
@@ -107,6 +114,17 @@ func (c *wireConn) Read(p []byte) (int, error) {
 		return c.deliver(p), nil
 	default:
 		return 0, io.EOF
+	}
+}
+
+// lost takes note of an error of reading. One of a deadline tells nothing of the client.
+func (c *wireConn) lost(err error) {
+	if t, ok := err.(net.Error); ok && t.Timeout() {
+		return
+	}
+	c.gone.Store(true)
+	if o := c.origin.Load(); o != nil {
+		o.release()
 	}
 }
 
