@@ -30,6 +30,8 @@ func routeTable() map[string]routeRow {
 		"GET /v1/config": {who: "viewer"},
 		"GET /v1/audit":  {who: "admin"},
 
+		"GET /v1/secrets/recipient": {who: "viewer"},
+
 		"GET /v1/config/plan":      {who: "operator"},
 		"POST /v1/config/apply":    {who: "operator", body: `{"rollout":{"mode":"none such"}}`},
 		"POST /v1/config/rollback": {who: "operator", body: `{"version":999}`},
@@ -52,6 +54,8 @@ func routeTable() map[string]routeRow {
 		"PATCH /v1/zones/{zone}/settings":      {who: "editor", body: `{"set":{"no_such":"1"}}`},
 		"GET /v1/zones/{zone}/cache-policy":    {who: "viewer"},
 		"PUT /v1/zones/{zone}/cache-policy":    {who: "editor", body: `{"query_mode":"no such"}`},
+
+		"GET /v1/zones/{zone}/pools/{name}/status": {who: "viewer"},
 
 		"GET /v1/workspaces":                {who: "operator"},
 		"POST /v1/workspaces":               {who: "operator", body: `{"name":""}`},

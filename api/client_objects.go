@@ -64,6 +64,11 @@ func (c *Client) PutPool(ctx context.Context, zoneName, name string, v zone.Pool
 	return putObject(ctx, c, path("v1", "zones", zoneName, "pools", name), v, o)
 }
 
+// PoolStatus returns how a pool does on the fleet's nodes.
+func (c *Client) PoolStatus(ctx context.Context, zoneName, name string) (*PoolStatus, error) {
+	return get[PoolStatus](ctx, c, path("v1", "zones", zoneName, "pools", name, "status"), nil)
+}
+
 // DeletePool deletes a pool.
 func (c *Client) DeletePool(ctx context.Context, zoneName, name string, o WriteOptions) error {
 	return c.delete(ctx, path("v1", "zones", zoneName, "pools", name), o)

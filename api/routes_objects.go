@@ -18,6 +18,7 @@ func (h *Handler) objectRoutes() []*route {
 	all = append(all, kindRoutes("lists", "name", "list", same(MaxLargeBody), h.svc.Lists(), keep[zone.List], keep[zone.List],
 		func(l zone.List) ListSummary { return ListSummary{Kind: l.Kind, Items: len(l.Items)} })...)
 	all = append(all, kindRoutes("pools", "name", "pool", same(0), h.svc.Pools(), keep[zone.Pool], keep[zone.Pool], keep[zone.Pool])...)
+	all = append(all, h.poolRoutes()...)
 	all = append(all, kindRoutes("load-balancers", "host", "load balancer", same(0), h.svc.LoadBalancers(),
 		keep[zone.LoadBalancer], keep[zone.LoadBalancer], keep[zone.LoadBalancer])...)
 	all = append(all, kindRoutes("tls-hosts", "host", "TLS host", same(0), h.svc.TLSHosts(),

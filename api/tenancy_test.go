@@ -19,6 +19,8 @@ func TestTenancy(t *testing.T) {
 	p.must(err)
 	_, _, err = owner.PutList(ctx, "acme.example", "office", zone.List{Kind: zone.ListIP}, api.WriteOptions{})
 	p.must(err)
+	_, _, err = owner.PutPool(ctx, "acme.example", "web", zone.Pool{Origins: []zone.Origin{{Name: "a", Address: "192.0.2.1:80"}}}, api.WriteOptions{})
+	p.must(err)
 	mine, err := p.client("stranger").CreateZone(ctx, api.NewZone{Name: "other.example"})
 	p.must(err)
 	page, err := owner.Zones(ctx, api.PageOptions{})
@@ -45,6 +47,7 @@ func TestTenancy(t *testing.T) {
 		{"GET", "/v1/zones/%s/lists/office", "", z.ID, absentID},
 		{"PUT", "/v1/zones/%s/lists/office", `{"kind":"ip"}`, z.ID, absentID},
 		{"DELETE", "/v1/zones/%s/lists/office", "", z.ID, absentID},
+		{"GET", "/v1/zones/%s/pools/web/status", "", z.ID, absentID},
 		{"GET", "/v1/zones/%s/settings", "", z.ID, absentID},
 		{"PATCH", "/v1/zones/%s/settings", `{"set":{"always_https":"true"}}`, z.ID, absentID},
 		{"DELETE", "/v1/tokens/%s", "", tokens.Items[0].ID, absentID},

@@ -95,7 +95,7 @@ func cleanAck(a nodeproto.Ack) (nodeproto.Ack, error) {
 	if problems != nil {
 		return a, &ProblemsError{Problems: problems}
 	}
-	a.TrustedKeys = slices.Clone(a.TrustedKeys)
+	a.TrustedKeys, a.Pools = slices.Clone(a.TrustedKeys), cleanPools(a.Pools)
 	return a, nil
 }
 

@@ -33,12 +33,14 @@ func (a *app) listCommand() *cobra.Command {
 
 func (a *app) poolCommand() *cobra.Command {
 	size := func(p zone.Pool) string { return count(len(p.Origins), "origin") }
-	return objectCommand(a, objects[zone.Pool, zone.Pool]{
+	cmd := objectCommand(a, objects[zone.Pool, zone.Pool]{
 		verb: "pool", short: "Pools of origins", noun: "pool", arg: "NAME",
 		put: (*api.Client).PutPool, get: (*api.Client).Pool,
 		remove: (*api.Client).DeletePool, list: (*api.Client).Pools,
 		size: size, summary: size,
 	})
+	cmd.AddCommand(a.poolStatusCommand())
+	return cmd
 }
 
 func (a *app) balancerCommand() *cobra.Command {
@@ -52,13 +54,14 @@ func (a *app) balancerCommand() *cobra.Command {
 }
 
 func (a *app) tlsCommand() *cobra.Command {
-	size := func(h zone.TLSHost) string { return fmt.Sprintf("%d bytes of certificates", len(h.Certificate)) }
-	return objectCommand(a, objects[zone.TLSHost, zone.TLSHost]{
+	cmd := objectCommand(a, objects[zone.TLSHost, zone.TLSHost]{
 		verb: "tls", short: "Certificates, with their private keys sealed to the fleet", noun: "TLS host", arg: "HOST",
 		put: (*api.Client).PutTLSHost, get: (*api.Client).TLSHost,
 		remove: (*api.Client).DeleteTLSHost, list: (*api.Client).TLSHosts,
-		size: size, summary: size,
+		size: certificateEnd, summary: certificateEnd,
 	})
+	cmd.AddCommand(a.tlsAddCommand())
+	return cmd
 }
 
 func (a *app) functionCommand() *cobra.Command {

@@ -14,6 +14,8 @@ import (
 	"github.com/guardyn-edge/guardyn/barrier/remote"
 	"github.com/guardyn-edge/guardyn/edge"
 	"github.com/guardyn-edge/guardyn/edge/dns"
+	"github.com/guardyn-edge/guardyn/edge/health"
+	"github.com/guardyn-edge/guardyn/edge/pool"
 	"github.com/guardyn-edge/guardyn/edge/probe"
 	"github.com/guardyn-edge/guardyn/edge/web"
 	"github.com/guardyn-edge/guardyn/internal/durable"
@@ -37,6 +39,8 @@ type Edge struct {
 	voter  *tracedVoter // over remote
 	agent  *node.Agent
 	prober *probe.Prober
+	pools  *pool.Monitor   // of the origins of every view
+	checks *health.Checker // of the origins of the view that is served
 	dns    *dns.Server
 	web    *web.Server
 	admin  *http.Server
@@ -73,9 +77,10 @@ func (e *Edge) start(ctx context.Context) (err error) {
 	if err := e.connect(); err != nil {
 		return err
 	}
+	e.watchPools()
 	e.agent, err = node.New(node.Config{
 		Source: e.source, Host: e, Keys: e.cfg.PublicKeys, Dir: e.state, Interval: e.cfg.Interval, Wait: e.cfg.Wait,
-		Logger: e.cfg.Logger, Now: e.cfg.Now,
+		Logger: e.cfg.Logger, Now: e.cfg.Now, Pools: e.poolReport,
 	})
 	if err != nil {
 		return err
@@ -92,7 +97,7 @@ func (e *Edge) start(ctx context.Context) (err error) {
 		return err
 	}
 	e.web = web.NewServer(web.Config{
-		View: e.live.Load, Addr: e.cfg.HTTPAddr, AllowedOrigins: e.cfg.AllowedOrigins, Logger: e.cfg.Logger, Now: e.cfg.Now,
+		View: e.live.Load, Addr: e.cfg.HTTPAddr, TLSAddr: e.cfg.HTTPSAddr, AllowedOrigins: e.cfg.AllowedOrigins, Logger: e.cfg.Logger, Now: e.cfg.Now,
 	})
 	if e.admin, err = e.adminServer(); err != nil {
 		return err
@@ -126,6 +131,8 @@ func (e *Edge) run() {
 	part("agent", func() error { return e.agent.Run(work) })
 	part("rollouts", func() error { return e.takePart(work) })
 	running.Go(func() { e.prober.Run(work) })
+	running.Go(func() { e.checks.Run(work) })
+	running.Go(func() { e.tellPools(work) })
 	part("DNS on "+e.DNSAddr(), func() error { return e.dns.Serve(work) })
 	part("HTTP on "+e.HTTPAddr(), func() error { return e.web.Serve(work) })
 	part("admin on "+e.AdminAddr(), func() error {
@@ -151,7 +158,7 @@ func (e *Edge) failWith(err error) {
 func (e *Edge) Prepare(_ context.Context, c *seal.Candidate, epoch, generation uint64) (node.Prepared, error) {
 	begun := e.cfg.Now()
 	view, err := edge.Compile(e.live.Load(), c.Snapshot(), generation, edge.Options{
-		ServiceAddresses: e.cfg.ServiceAddresses, Epoch: epoch,
+		ServiceAddresses: e.cfg.ServiceAddresses, Epoch: epoch, Secrets: e.cfg.SecretIdentities, Monitor: e.pools,
 	})
 	if err != nil {
 		return nil, err
@@ -167,7 +174,9 @@ type compiled struct {
 }
 
 func (c compiled) Swap() {
+	before := c.e.live.Load()
 	c.e.live.Store(c.view)
+	c.e.checks.Swapped(before, c.view)
 	c.e.voter.swapped(c.generation)
 }
 
@@ -175,6 +184,14 @@ func (c compiled) Swap() {
 func (e *Edge) DNSAddr() string   { return e.dns.Addr().String() }
 func (e *Edge) HTTPAddr() string  { return e.web.Addr().String() }
 func (e *Edge) AdminAddr() string { return e.adminListener.Addr().String() }
+
+// HTTPSAddr is the same for HTTPS, empty when the node does not serve it.
+func (e *Edge) HTTPSAddr() string {
+	if a := e.web.TLSAddr(); a != nil {
+		return a.String()
+	}
+	return ""
+}
 
 // Status is what the agent does now.
 func (e *Edge) Status() node.Status { return e.agent.Status() }
