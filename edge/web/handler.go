@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/netip"
 	"strconv"
+	"time"
 )
 
 // ServeHTTP implements http.Handler for the connections of the server's own listener.
@@ -26,11 +27,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.finish(x, start)
 		s.recycle(x)
 	}()
-	x.handle(admitted, mismatch)
+	x.handle(start, admitted, mismatch)
 }
 
-// handle answers the request.
-func (x *exchange) handle(admitted, mismatch bool) {
+// handle answers the request, which came at start.
+func (x *exchange) handle(start time.Time, admitted, mismatch bool) {
 	s, r := x.server, x.r
 	if !admitted {
 		s.counters.shed.Add(1)
