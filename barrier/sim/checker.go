@@ -204,8 +204,8 @@ func (c *checker) confirm(ro barrier.Rollout, now time.Time) {
 			c.broken(I7, "%v is confirmed without evidence of %s", ro.Ref, s.Member)
 		case now.Sub(b.RenewedAt) > ro.EvidenceTTL:
 			c.broken(I7, "%v is confirmed with evidence of %s that expired", ro.Ref, s.Member)
-		// A clock that steps back makes a window longer than it is.
-		case b.RenewedAt.Sub(b.ConvergedSince) > ro.ConfirmDeadline.Sub(ro.CommittedAt) && !c.w.opt.ClockBack, now.Sub(b.ConvergedSince) < ro.Soak:
+		// A clock that steps back makes a window longer by as much.
+		case b.RenewedAt.Sub(b.ConvergedSince) > ro.ConfirmDeadline.Sub(ro.CommittedAt)+c.w.store.stepped, now.Sub(b.ConvergedSince) < ro.Soak:
 			c.broken(I7, "%v is confirmed with evidence of %s that has not held for soak", ro.Ref, s.Member)
 		}
 	}
