@@ -14,10 +14,10 @@ SOAK ?= 10m
 SIM  ?= 1000000
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test interop check fmt lint covered race vuln bench soak sim docs clean
+.PHONY: help build demo test interop check fmt lint covered race vuln bench bench-peers soak sim docs clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## build bin/gdn
 	go build -o bin/gdn ./cmd/gdn
@@ -63,6 +63,9 @@ vuln:
 
 bench: ## measure build, verify, swap, poll, DNS and proxy, and print a table
 	@hack/bench.sh
+
+bench-peers: ## measure a node beside Knot, NSD, BIND, CoreDNS, nginx, HAProxy and Caddy (ONLY=dns|proxy|tls|rules, ROUNDS=5)
+	@hack/bench-peers.sh
 
 soak: ## publish under load, to a cohort that is disturbed, and with processes killed, for SOAK=10m each
 	GUARDYN_TEST_SOAK=$(SOAK) go test -count=1 -timeout 0 -run 'AppliesUnderLoad|ProcessesDie|Coordinated$$|CoordinatorsDie' -v ./internal/e2e

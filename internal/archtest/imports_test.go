@@ -71,6 +71,7 @@ var rooms = []room{
 		"internal/cli", "internal/host", "api", "node", "edge", "edge/rules", "edge/web", "store", "control", "snapshot", "seal", "zone",
 	}},
 	{"internal/e2e", []string{"internal/cli", "internal/host", "internal/testpg", "api", "seal", "snapshot", "zone", "internal/nodeproto"}},
+	{"internal/peerbench", []string{"seal"}},
 	{"cmd", []string{"internal/cli"}},
 	{"cmd/gdn", []string{"internal/cli"}},
 	{"examples", nil},
