@@ -9,14 +9,16 @@ import (
 )
 
 // TestSavedThoughItFailed: the write of a trial, and of its end, is done, and what makes it durable says that it failed. The member
-// finds it on its disk and goes on.
+// finds it on its disk: with a disk that fails it proves no trial, and from a confirmed one it goes on.
 func TestSavedThoughItFailed(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
 		fails func(barrier.Memory) bool
+		state barrier.State
+		serve string
 	}{
-		{"a trial", func(m barrier.Memory) bool { return m.Trial != nil }},
-		{"its confirm", func(m barrier.Memory) bool { return m.Trial == nil && m.Highest > 0 }},
+		{"a trial", func(m barrier.Memory) bool { return m.Trial != nil }, barrier.Reverted, "d0"},
+		{"its confirm", func(m barrier.Memory) bool { return m.Trial == nil && m.Highest > 0 }, barrier.Confirmed, "d1"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -34,8 +36,8 @@ func TestSavedThoughItFailed(t *testing.T) {
 				g.propose("d1", time.Minute)
 				time.Sleep(30 * time.Second)
 				synctest.Wait()
-				g.is(barrier.Confirmed)
-				g.serve("d1")
+				g.is(tc.state)
+				g.serve(tc.serve)
 				if row, mem := g.row(), m.remembers(); !failed || mem.Confirmed != row.Committed || mem.Trial != nil {
 					t.Errorf("failed: %t; it remembers %+v, and %v is committed", failed, mem, row.Committed)
 				}
