@@ -73,8 +73,9 @@ soak: ## publish under load, to a cohort that is disturbed, and with processes k
 sim: ## run SIM=1000000 schedules of the rollout barrier's simulator
 	go test -count=1 -timeout 0 -run TestSchedules -v ./barrier/sim -sim.count=$(SIM)
 
-docs: ## write docs/guide/commands.md from the commands themselves
+docs: ## write the pages of docs/guide that are made from the commands and the language
 	go run ./internal/cli/commandref > docs/guide/commands.md
+	go run ./internal/expr/exprref > docs/guide/expressions.md
 
 clean: ## remove what the other targets made
 	rm -rf bin

@@ -77,19 +77,23 @@ func (x *exchange) redirect(name zone.Phase) bool {
 		}
 		x.note(rule)
 		p := rule.Parameters
-		location := p.Location
-		if p.PreserveQuery && x.rule.Query != "" {
-			location = withQuery(location, x.rule.Query)
-		}
 		status := p.Status
 		if status == 0 {
 			status = http.StatusFound
 		}
-		x.w.Header().Set("Location", location)
+		x.w.Header().Set("Location", Location(p, x.rule.Query))
 		x.answer(status, "text/plain; charset=utf-8", http.StatusText(status)+"\n")
 		return true
 	}
 	return false
+}
+
+// Location is where a rule of action redirect sends a request with that query.
+func Location(p zone.Parameters, query string) string {
+	if p.PreserveQuery && query != "" {
+		return withQuery(p.Location, query)
+	}
+	return p.Location
 }
 
 // withQuery appends a query to a URL, before its fragment.
@@ -128,22 +132,27 @@ func (x *exchange) transformRequest(name zone.Phase) bool {
 
 // rewrite replaces path and query. What does not normalise is counted as a rule's error and left.
 func (x *exchange) rewrite(rule *rules.Rule) {
-	p := rule.Parameters
-	path, query := x.rule.Path, x.rule.Query
-	var err error
+	path, query, err := Rewritten(rule.Parameters, x.rule.Path, x.rule.Query)
+	if err != nil {
+		rule.Failed(&x.rule)
+		return
+	}
+	x.rule.Rewrite(path, query)
+}
+
+// Rewritten is what a rule of action rewrite makes of a path and query, in normal form.
+func Rewritten(p zone.Parameters, path, query string) (newPath, newQuery string, err error) {
 	if p.Path != "" {
 		if path, err = normalizePath(p.Path); err != nil {
-			rule.Failed(&x.rule)
-			return
+			return "", "", err
 		}
 	}
 	if p.Query != nil {
 		if query, err = NormalizeQuery(*p.Query); err != nil {
-			rule.Failed(&x.rule)
-			return
+			return "", "", err
 		}
 	}
-	x.rule.Rewrite(path, query)
+	return path, query, nil
 }
 
 func (x *exchange) custom(name zone.Phase) bool {
@@ -204,7 +213,7 @@ func (x *exchange) transformResponse(name zone.Phase, h http.Header) {
 	}
 }
 
-// settable reports whether a rule may set or remove a field: not those that frame the message or are the
+// settable reports whether a rule may set or remove a field, named in canonical form: not those that frame the message or are the
 // node's.
 func settable(name string) bool {
 	if name == "" || reserved(name) {
@@ -212,3 +221,6 @@ func settable(name string) bool {
 	}
 	return !endsHere(name) && name != "Host" && name != "Content-Length" && name != "Cdn-Loop"
 }
+
+// Settable reports whether a rule may set or remove a field, named in canonical form.
+func Settable(name string) bool { return settable(name) }
