@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"math/big"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/guardyn-edge/guardyn/internal/sqlconn"
@@ -27,8 +28,9 @@ type identity struct {
 
 // makeIdentity returns nil when the program under test knows nothing of sealed keys: it serves no TLS then.
 func (b *bench) makeIdentity() (*identity, error) {
-	if _, err := b.command(nil, "keys", "identity", "--help"); err != nil {
-		return nil, nil //nolint:nilnil,nilerr // an older program
+	help, err := b.command(nil, "keys", "--help")
+	if err != nil || !strings.Contains(help, "\n  identity ") {
+		return nil, err
 	}
 	out, err := b.command(nil, "keys", "identity", "--json")
 	if err != nil {
