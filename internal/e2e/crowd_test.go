@@ -14,7 +14,7 @@ import (
 )
 
 // crowd plays every node of a fleet on one thread: a keep-alive connection for each, epoll over all of them, and
-// one buffer that every answer is read into, byte by byte of it, and forgotten. What it uses itself is taken from the
+// one buffer that every answer is read into, byte by byte of it, and forgotten, but by the few that keep it. What it uses itself is taken from the
 // two cores that it measures on, so it is as lean as a client can be that reads what it is sent.
 type crowd struct {
 	epoll  int
@@ -31,13 +31,16 @@ type nodeLine struct {
 	body   int64  // bytes of the body that are still to come; -1 while the head is
 	length int64
 	asked  bool // an answer is owed
+	keeps  bool // the body of its answers
+	kept   []byte
 }
 
 // answer is one that was read wholly. head is the crowd's own and gone with the next one.
 type answer struct {
 	status int
 	head   []byte
-	length int64 // of the body
+	length int64  // of the body
+	body   []byte // of a line that keeps it; the crowd's own, too
 }
 
 // header returns a header's value.
@@ -99,7 +102,7 @@ func (g *crowd) ask(i int, request []byte) {
 		g.fail(i, errors.New("its last request is still not answered"))
 		return
 	}
-	l.asked, l.body = true, -1
+	l.asked, l.body, l.kept = true, -1, l.kept[:0]
 	n, err := syscall.Write(l.fd, request)
 	if err == nil && n < len(request) {
 		err = fmt.Errorf("%d of %d bytes sent", n, len(request))
@@ -172,11 +175,15 @@ func (g *crowd) read(i int, head, whole func(int, answer)) error {
 		l.length, l.body = a.length, a.length
 		head(i, a)
 	}
+	if l.keeps {
+		l.kept = append(l.kept, data...)
+	}
 	if l.body -= int64(len(data)); l.body < 0 {
 		return fmt.Errorf("%d bytes after the end of the answer", -l.body)
 	}
 	if l.body == 0 {
 		a, _ := parseHead(l.head)
+		a.body = l.kept
 		l.asked = false
 		whole(i, a)
 		l.head = l.head[:0]

@@ -1,8 +1,10 @@
 package e2e_test
 
 import (
+	"bytes"
 	"database/sql"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -25,14 +27,17 @@ import (
 const (
 	fleetNodes    = 10_000
 	fleetInterval = nodeproto.DefaultInterval
+	// fleetVerified nodes verify what they are sent.
+	fleetVerified = 10
 	// fleetWarm and fleetMeasured are how long the nodes poll before what counts, and for what counts.
 	fleetWarm, fleetMeasured = 5 * time.Second, 20 * time.Second
 )
 
 // BenchmarkFleet is one control plane on SQLite with 10,000 registered nodes, each with its own token and connection,
 // which one generator on the same machine plays. /polls: every node asks every 5 s; a poll's time begins when it is
-// due. /long-polls: every node waits, one record changes and is applied, every node fetches the whole snapshot and
-// acknowledges it; the generator receives every byte and verifies none. Run it with make bench.
+// due. /long-polls: every node waits, one record changes and is applied, every node says what payload it holds, fetches
+// what it is sent, and acknowledges it; the generator receives every byte and checks that all are sent the same, and what
+// came to a few of the nodes is unpacked and verified wholly, once the clock has stopped. Run it with make bench.
 func BenchmarkFleet(b *testing.B) {
 	b.Run("zones=10000/polls", func(b *testing.B) { newLoadedFleet(b, 1000, 10_000).polls(b) })
 	b.Run("zones=10000/long-polls", func(b *testing.B) { newLoadedFleet(b, 1000, 10_000).longPolls(b) })
@@ -48,6 +53,10 @@ type loadedFleet struct {
 
 	keyID   string // deriving it costs as much as a signature
 	scratch []byte
+	// held is the payload that every node has: their only copy of it, as dictionary names it.
+	held       []byte
+	dictionary string
+	keys       seal.TrustedKeys
 }
 
 // newLoadedFleet starts a control plane whose platform is published, and nodes that are there as tokens alone.
@@ -63,8 +72,60 @@ func newLoadedFleet(b *testing.B, workspaces, zones int) *loadedFleet {
 		b.Fatal(err)
 	}
 	f.live.Boot, f.keyID = strings.Repeat("0", 32), string(f.key.ID())
+	if f.keys, err = seal.Trust(f.key.Public()); err != nil {
+		b.Fatal(err)
+	}
 	f.apply(b)
+	node, err := api.NewNodeClient("http://"+f.apiAddr, f.tokens[0], nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	first, err := node.Poll(b.Context(), nodeproto.Poll{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	f.hold(b, *first.Artefact)
 	return f
+}
+
+// hold verifies an artefact, as nodes do, and has all of them hold it from now on.
+func (f *loadedFleet) hold(b *testing.B, a seal.Artefact) {
+	b.Helper()
+	v, err := seal.Open(a, f.keys, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	if got := v.Activation().Generation; got != f.live.Generation {
+		b.Fatalf("generation %d came, %d is live", got, f.live.Generation)
+	}
+	f.held = a.Payload
+	id := seal.DictionaryOf(a.Payload)
+	f.dictionary = base64.StdEncoding.EncodeToString(id[:])
+}
+
+// verified takes an answer apart that a node kept, as it would, and returns the artefact.
+func (f *loadedFleet) verified(b *testing.B, a answer) seal.Artefact {
+	b.Helper()
+	h := http.Header{}
+	for line := range strings.SplitSeq(string(a.head), "\r\n") {
+		if name, value, ok := strings.Cut(line, ": "); ok {
+			h.Add(name, value)
+		}
+	}
+	art, err := seal.ReadHeader(h)
+	if err != nil {
+		b.Fatal(err)
+	}
+	art.Payload = a.body
+	if h.Get("Content-Encoding") == "dcz" {
+		if art.Payload, err = seal.Decode(seal.Coding{Body: a.body, Signature: h.Get(seal.HeaderCoding)}, art, f.held, f.keys); err != nil {
+			b.Fatal(err)
+		}
+	}
+	if _, err := seal.Open(art, f.keys, nil); err != nil {
+		b.Fatal(err)
+	}
+	return art
 }
 
 // apply changes one record and publishes. It returns when the request was sent.
@@ -133,7 +194,7 @@ func (f *loadedFleet) pollRequest(node int, wait time.Duration) []byte {
 		query += fmt.Sprintf("&wait=%d", wait/time.Second)
 	}
 	return []byte("GET /v1/node/config?" + query + " HTTP/1.1\r\nHost: " + f.apiAddr + "\r\nAuthorization: Bearer " + f.tokens[node] +
-		"\r\nUser-Agent: gdn\r\nAccept-Encoding: identity\r\nX-Guardyn-Config-Trusted-Keys: " + f.keyID + "\r\n\r\n")
+		"\r\nUser-Agent: gdn\r\nAccept-Encoding: dcz\r\nAvailable-Dictionary: :" + f.dictionary + ":\r\nX-Guardyn-Config-Trusted-Keys: " + f.keyID + "\r\n\r\n")
 }
 
 // appendAck appends the acknowledgement of what an artefact's headers say. It is what json.Marshal writes of it.
@@ -215,9 +276,12 @@ func (f *loadedFleet) longPolls(b *testing.B) {
 	b.Helper()
 	g := newCrowd(b, f.apiAddr, fleetNodes)
 	var applied, first, woken, fetched, acked, cpu, own []float64 // seconds, since the request to apply was sent
-	var payload int64
+	var each int64                                                // bytes that a node is sent
 	for range rounds {
+		var coding []byte
+		kept := map[int]answer{}
 		for i := range g.lines {
+			g.lines[i].keeps = i%(fleetNodes/fleetVerified) == 0
 			g.ask(i, f.pollRequest(i, nodeproto.MaxWait))
 		}
 		f.await("all nodes wait", func() error { return f.waiting(fleetNodes) })
@@ -251,8 +315,16 @@ func (f *loadedFleet) longPolls(b *testing.B) {
 				lastAck = now
 				left--
 			case !acking[i] && a.status == http.StatusOK:
-				lastBody, payload = now, a.length
+				lastBody, each = now, a.length
 				acking[i] = true
+				if signature := a.header(seal.HeaderCoding); coding == nil {
+					coding = bytes.Clone(signature)
+				} else if !bytes.Equal(signature, coding) {
+					g.fail(i, errors.New("it was sent something else than others"))
+				}
+				if g.lines[i].keeps {
+					kept[i] = answer{a.status, bytes.Clone(a.head), a.length, bytes.Clone(a.body)}
+				}
 				request = f.appendAck(request[:0], i, a)
 				g.ask(i, request)
 			default:
@@ -275,6 +347,14 @@ func (f *loadedFleet) longPolls(b *testing.B) {
 		}
 		cpu = append(cpu, (f.control.cpuMicroseconds(b)-cpuBefore)/1e6)
 		own = append(own, (ownMicroseconds(b)-ownBefore)/1e6)
+		if len(kept) != fleetVerified {
+			b.Fatalf("%d nodes kept what came", len(kept))
+		}
+		var last seal.Artefact
+		for _, a := range kept {
+			last = f.verified(b, a)
+		}
+		f.hold(b, last)
 	}
 	b.ReportMetric(0, "ns/op") // of no meaning here
 	b.ReportMetric(median(applied), "s-to-applied")
@@ -283,7 +363,8 @@ func (f *loadedFleet) longPolls(b *testing.B) {
 	b.ReportMetric(median(fetched), "s-to-last-body")
 	b.ReportMetric(median(acked), "s-to-last-ack")
 	b.ReportMetric(slices.Max(acked), "s-to-last-ack-worst")
-	b.ReportMetric(float64(payload)/1e6, "MB-payload")
+	b.ReportMetric(float64(len(f.held))/1e3, "kB-payload")
+	b.ReportMetric(float64(each)/1e3, "kB-sent-to-each")
 	b.ReportMetric(median(cpu), "cpu-s")
 	b.ReportMetric(median(own), "generator-cpu-s")
 	f.reportMemory(b)
