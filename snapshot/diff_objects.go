@@ -144,9 +144,23 @@ func (d *zoneDiff) pools(old, new map[string]zone.Pool) {
 			if !sameHealth(o.Health, n.Health) {
 				what.add("health check " + pointerChange(o.Health, n.Health))
 			}
+			what.value("slow start", durationOrNone(o.SlowStart), durationOrNone(n.SlowStart))
+			what.value("outlier detection", outlierText(o.OutlierDetection), outlierText(n.OutlierDetection))
 			d.objectChanged(kindPools, name, what)
 		}
 	})
+}
+
+// outlierText tells what a detection does, its defaults included.
+func outlierText(d *zone.OutlierDetection) string {
+	if d == nil {
+		d = new(zone.OutlierDetection)
+	}
+	e := d.Effective()
+	if !*e.Enabled {
+		return "off"
+	}
+	return fmt.Sprintf("%d failures, %s, %d%%", e.ConsecutiveFailures, e.BaseEjectionTime, e.MaxEjectionPercent)
 }
 
 func origins(p *zone.Pool) map[string]zone.Origin {

@@ -73,7 +73,8 @@ func amthal(tb testing.TB) *zone.Zone {
 		Pools: map[string]zone.Pool{
 			"main": {
 				Origins: []zone.Origin{{Name: "a", Address: "192.0.2.10:443", Scheme: zone.SchemeHTTPS}, {Name: "b", Address: "origin.example.net", Weight: 3}},
-				Health:  &zone.HealthCheck{},
+				Health:  &zone.HealthCheck{}, SlowStart: zone.Duration(30 * time.Second),
+				OutlierDetection: &zone.OutlierDetection{Enabled: new(bool)},
 			},
 		},
 		LoadBalancers: map[zone.Name]zone.LoadBalancer{

@@ -247,9 +247,14 @@ func TestPlanLines(t *testing.T) {
 		"list shrunk":       {list(zone.ListIP, "192.0.2.1", "10.0.0.0/8"), list(zone.ListIP, "192.0.2.1"), "lists ~ office  1 item removed"},
 		"list kind changed": {list(zone.ListHostname, "a.example"), list(zone.ListString, "a.example"), "lists ~ office  kind hostname → string"},
 
-		"pool added":          {nothing, pool(zone.Pool{Origins: []zone.Origin{originA}}), "pools + main  1 origin"},
-		"pool removed":        {pool(zone.Pool{Origins: []zone.Origin{originA}}), nothing, "! pools - main  1 origin"},
-		"pool policy":         {pool(zone.Pool{Origins: []zone.Origin{originA}}), pool(zone.Pool{Origins: []zone.Origin{originA}, Policy: zone.PolicyClientIP}), "! pools ~ main  policy round_robin → client_ip_hash"},
+		"pool added":      {nothing, pool(zone.Pool{Origins: []zone.Origin{originA}}), "pools + main  1 origin"},
+		"pool removed":    {pool(zone.Pool{Origins: []zone.Origin{originA}}), nothing, "! pools - main  1 origin"},
+		"pool policy":     {pool(zone.Pool{Origins: []zone.Origin{originA}}), pool(zone.Pool{Origins: []zone.Origin{originA}, Policy: zone.PolicyClientIP}), "! pools ~ main  policy round_robin → client_ip_hash"},
+		"pool slow start": {pool(zone.Pool{Origins: []zone.Origin{originA}}), pool(zone.Pool{Origins: []zone.Origin{originA}, SlowStart: zone.Duration(30 * time.Second)}), "! pools ~ main  slow start none → 30s"},
+		"pool ejection": {
+			pool(zone.Pool{Origins: []zone.Origin{originA}, OutlierDetection: &zone.OutlierDetection{ConsecutiveFailures: 9}}),
+			pool(zone.Pool{Origins: []zone.Origin{originA}, OutlierDetection: &zone.OutlierDetection{Enabled: new(bool)}}), "! pools ~ main  outlier detection 9 failures, 30s, 50% → off",
+		},
 		"pool health":         {pool(zone.Pool{Origins: []zone.Origin{originA}}), pool(zone.Pool{Origins: []zone.Origin{originA}, Health: &zone.HealthCheck{}}), "! pools ~ main  health check added"},
 		"pool health changed": {pool(zone.Pool{Origins: []zone.Origin{originA}, Health: &zone.HealthCheck{ExpectedStatus: []int{200}}}), pool(zone.Pool{Origins: []zone.Origin{originA}, Health: &zone.HealthCheck{ExpectedStatus: []int{204}}}), "! pools ~ main  health check changed"},
 		"origins": {

@@ -43,6 +43,7 @@ type ClientConfig struct {
 type Client struct {
 	dialer    net.Dialer
 	transport *http.Transport
+	h2c       *http.Transport // HTTP/2 without TLS
 	userAgent string
 }
 
@@ -78,6 +79,9 @@ func NewClient(c ClientConfig) *Client {
 			return secured, nil
 		},
 	}
+	client.h2c = client.transport.Clone()
+	client.h2c.Protocols = new(http.Protocols)
+	client.h2c.Protocols.SetUnencryptedHTTP2(true)
 	return client
 }
 
@@ -133,7 +137,12 @@ func (c *Client) Check(ctx context.Context, h *zone.HealthCheck, t Target) error
 		return err
 	}
 	target.Scheme, target.Host = string(t.Scheme), t.Address
-	if target.Scheme == "" {
+	transport := c.transport
+	switch t.Scheme {
+	case zone.SchemeHTTPS, zone.SchemeHTTP:
+	case zone.SchemeH2C:
+		transport, target.Scheme = c.h2c, string(zone.SchemeHTTP)
+	default:
 		target.Scheme = string(zone.SchemeHTTP)
 	}
 	req, err := http.NewRequestWithContext(context.WithValue(ctx, targetKey{}, &t), http.MethodGet, target.String(), nil)
@@ -142,7 +151,7 @@ func (c *Client) Check(ctx context.Context, h *zone.HealthCheck, t Target) error
 	}
 	req.Host = t.Host
 	req.Header.Set("User-Agent", c.userAgent)
-	resp, err := c.transport.RoundTrip(req)
+	resp, err := transport.RoundTrip(req)
 	if err != nil {
 		return err
 	}

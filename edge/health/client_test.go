@@ -40,6 +40,15 @@ func TestClient(t *testing.T) {
 	plain, secure := httptest.NewServer(handler), httptest.NewTLSServer(handler)
 	t.Cleanup(plain.Close)
 	t.Cleanup(secure.Close)
+	h2c := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.ProtoMajor != 2 {
+			w.WriteHeader(http.StatusHTTPVersionNotSupported)
+		}
+	}))
+	h2c.Config.Protocols = new(http.Protocols)
+	h2c.Config.Protocols.SetUnencryptedHTTP2(true)
+	h2c.Start()
+	t.Cleanup(h2c.Close)
 	gone, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -74,6 +83,8 @@ func TestClient(t *testing.T) {
 		{"a body without end", nil, http1, &zone.HealthCheck{Path: "/endless"}, ""},
 		{"a head without end", nil, http1, &zone.HealthCheck{Path: "/verbose"}, "headers exceeded"},
 		{"silence", nil, http1, &zone.HealthCheck{Path: "/silent"}, "deadline"},
+		{"h2c", nil, Target{Scheme: zone.SchemeH2C, Address: h2c.Listener.Addr().String(), Host: "app.example.com"}, &zone.HealthCheck{}, ""},
+		{"h2c, from a server of HTTP/1.1", nil, Target{Scheme: zone.SchemeH2C, Address: http1.Address, Host: "app.example.com"}, &zone.HealthCheck{}, "http2"},
 		{"https", own, https, &zone.HealthCheck{}, ""},
 		{"https, the system's roots", nil, https, &zone.HealthCheck{}, "certificate"},
 		{"https, another server name", own, other, &zone.HealthCheck{}, "other.test"},

@@ -42,7 +42,7 @@ func (p *Prober) questions(ch *change) []question {
 		qs = append(qs, question{kind: "hosts", excused: ch.failing[h], ask: func(ctx context.Context) error { return p.askHost(ctx, h) }})
 	}
 	for _, r := range append(slices.Clone(ch.pools), ch.healthy...) {
-		qs = append(qs, question{kind: "pools", ask: func(ctx context.Context) error { return p.origin.check(ctx, r) }})
+		qs = append(qs, question{kind: "pools", ask: func(ctx context.Context) error { return p.askPool(ctx, r) }})
 	}
 	return qs
 }

@@ -34,12 +34,14 @@ const (
 // Requests are what the node's HTTP server has answered since it started.
 type Requests struct{ All, Failed uint64 } // Failed: with a status of 500 to 599
 
-// Config is what a Prober asks. All but OriginRoots and Now must be set.
+// Config is what a Prober asks. All but HTTPS, OriginRoots and Now must be set.
 type Config struct {
 	Live func() *edge.View
 	// DNS and HTTP are what the node listens on, host:port; an unspecified host is asked on loopback.
 	DNS, HTTP string
-	Requests  func() Requests
+	// HTTPS is the same for TLS; empty: certificates are not looked at.
+	HTTPS    string
+	Requests func() Requests
 	// AllowedOrigins are as for the data plane: an origin that it would not connect to is not asked here.
 	AllowedOrigins []netip.Prefix
 	OriginRoots    *x509.CertPool   // nil: the system's
@@ -108,7 +110,7 @@ func (p *Prober) Prepare(ctx context.Context, before, after *snapshot.Snapshot) 
 			ch.failing[ch.known[i]] = true
 		}
 	}
-	for i, err := range each(ctx, len(others), func(ctx context.Context, i int) error { return p.origin.check(ctx, others[i]) }) {
+	for i, err := range each(ctx, len(others), func(ctx context.Context, i int) error { return p.askPool(ctx, others[i]) }) {
 		if err == nil {
 			ch.healthy = append(ch.healthy, others[i])
 		}
