@@ -145,6 +145,10 @@ func (p *member) judge() {
 		p.w.trace.add(p.w.now, p.name, "stops: %s", a.Reason)
 		p.w.cov.add(Superseded)
 		p.die()
+		if p.machine.living() == 0 {
+			// What took its place had died before its join arrived; whoever looks after the machine starts it again.
+			p.w.at(p.w.now+time.Second, p.machine.revive)
+		}
 	default:
 		p.think(func() { p.do(a) })
 	}

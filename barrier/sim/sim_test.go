@@ -45,6 +45,7 @@ func TestSchedules(t *testing.T) {
 // TestFound runs schedules beyond those of TestSchedules that once broke a promise.
 func TestFound(t *testing.T) {
 	for seed, what := range map[uint64]string{
+		147230: "the join of a process that has died arrives late, and the one that lives stops for it",
 		143562: "the store's clock steps back in a window, which is as much longer",
 		83531:  "a member whose disk may have a confirm waits for ever when the store is restored to before it",
 		31616:  "a new process learns of a confirm, cannot tell whether its disk took it, and serves what was before it",
