@@ -49,7 +49,7 @@ type Config struct {
 	// HeaderTimeout for reading a request's head, default 10s. IdleTimeout between requests, default 75s.
 	HeaderTimeout, IdleTimeout time.Duration
 	// BodyStall is how long a request's body may bring nothing (408), default 30s; WriteStall how long a
-	// client may take nothing, default 60s.
+	// client, or an origin that a body is sent to (504), may take nothing, default 60s.
 	BodyStall, WriteStall time.Duration
 	// DialTimeout for reaching an origin, and again for TLS with it, default 5s.
 	DialTimeout time.Duration

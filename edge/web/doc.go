@@ -21,6 +21,9 @@
 // here with their announcement (RFC 9110 §6.5.1); those of an answer pass, but for fields that frame a message
 // or are the node's.
 //
+// Requests go out by HTTP/1.1, or by HTTP/2 to origins of scheme h2c and for gRPC to those of https that agree. An
+// answer that two readers may understand differently is refused, more strictly than net/http would.
+//
 // An answer that the origin breaks off reaches the client as far as it came, status and fields at least, and
 // then the connection closes before its length or its last chunk. It counts as an origin's error and is told
 // in the access log. 502 is for origins that did not bring a whole head.
