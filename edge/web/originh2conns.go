@@ -1,3 +1,5 @@
+//lint:file-ignore SA1019 it names net/http, whose client keeps connections by address and not by zone as a node must.
+
 package web
 
 import (
