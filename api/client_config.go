@@ -17,6 +17,11 @@ func (c *Client) Config(ctx context.Context) (*ConfigStatus, error) {
 	return get[ConfigStatus](ctx, c, "/v1/config", nil)
 }
 
+// SecretRecipient tells whom private keys are sealed to before they are sent.
+func (c *Client) SecretRecipient(ctx context.Context) (*SecretRecipient, error) {
+	return get[SecretRecipient](ctx, c, "/v1/secrets/recipient", nil)
+}
+
 // Plan tells what an apply would publish now. Operators only.
 func (c *Client) Plan(ctx context.Context, o PlanOptions) (*Plan, error) {
 	q := url.Values{}

@@ -21,6 +21,10 @@ func (h *Handler) configRoutes() []*route {
 			summary: "Tell what is live and whether the workspace has changes that are not",
 		}, h.configStatus),
 		read(route{
+			pattern: "/v1/secrets/recipient", access: forUsers, role: "viewer", slow: true,
+			summary: "Tell whom private keys are sealed to before they are sent",
+		}, h.secretRecipient),
+		read(route{
 			pattern: "/v1/config/plan", access: forOperators, query: []string{"hold_broken"}, slow: true,
 			summary: "Tell what an apply would publish",
 		}, h.plan),
@@ -55,6 +59,14 @@ func (h *Handler) configRoutes() []*route {
 			summary: "List the audit log, newest first",
 		}, h.audit),
 	}
+}
+
+// secretRecipient is the same for everybody who may see a workspace: whoever can seal learns nothing.
+func (h *Handler) secretRecipient(c *call) (SecretRecipient, error) {
+	if _, err := h.svc.ConfigStatus(c.r.Context(), c.principal); err != nil {
+		return SecretRecipient{}, err
+	}
+	return SecretRecipient{Recipient: h.recipient}, nil
 }
 
 func (h *Handler) whoami(c *call) (Whoami, error) {

@@ -49,6 +49,8 @@ type Options struct {
 	// Rollouts is where nodes vote, as the control.Service has it: members of the cohort find it behind /v1/node/rollout/. Nil:
 	// there is nothing there. The handler does not close it.
 	Rollouts barrier.Store
+	// SecretRecipient is the age recipient that members seal private keys to; empty: there is none.
+	SecretRecipient string
 }
 
 // Handler serves the API. It is safe for concurrent use; with Options.Rollouts it is closed when nobody is served any more.
@@ -66,6 +68,8 @@ type Handler struct {
 	fleet    headerCache
 	barrier  *remote.Handler // nil without Options.Rollouts
 	undrain  func() bool     // lets go of draining
+	// recipient is Options.SecretRecipient.
+	recipient string
 	// The OpenAPI document, for whom operator routes do not exist and for operators.
 	document, operatorDocument []byte
 }
@@ -74,7 +78,7 @@ type Handler struct {
 func NewHandler(svc *control.Service, o Options) (*Handler, error) {
 	h := &Handler{
 		svc: svc, log: o.Logger, now: o.Now, ready: o.Ready, draining: o.Draining,
-		routes: newRouter(),
+		routes: newRouter(), recipient: o.SecretRecipient,
 	}
 	if h.log == nil {
 		h.log = slog.New(slog.DiscardHandler)

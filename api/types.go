@@ -53,6 +53,11 @@ type LiveVersion struct {
 	CreatedAt   time.Time  `json:"created_at"`
 }
 
+// SecretRecipient is whom private keys are sealed to (GET /v1/secrets/recipient).
+type SecretRecipient struct {
+	Recipient string `json:"recipient"` // an age recipient, age1…; empty: the control plane was given none
+}
+
 // ConfigStatus tells a customer whether everything they saved is served (GET /v1/config).
 type ConfigStatus struct {
 	Live                  *LiveVersion `json:"live"` // nil: nothing was ever published

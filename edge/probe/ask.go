@@ -1,7 +1,9 @@
 package probe
 
 import (
+	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -75,30 +77,61 @@ func (p *Prober) askSOA(ctx context.Context, network, apex string, serial uint32
 // userAgent names these questions in origins' logs.
 const userAgent = "guardyn-probe"
 
-// askHost asks the node's HTTP for the front page of a host. Whatever the host answers is its own business, but for a failure.
+// askHost asks the node for the front page of a host, by HTTP and, when the view has a certificate for it, over TLS. Whatever the
+// host answers is its own business, but for a failure.
 func (p *Prober) askHost(ctx context.Context, host string) error {
+	if err := p.get(ctx, "http", p.c.HTTP, host, nil); err != nil {
+		return err
+	}
+	view := p.c.Live()
+	if p.c.HTTPS == "" || view == nil {
+		return nil
+	}
+	want, _ := view.Certificate(host)
+	if want == nil {
+		return nil
+	}
+	err := p.get(ctx, "https", p.c.HTTPS, host, &tls.Config{
+		// Nobody's trust is asked here: the certificate must be the one that was published. Its dates and name are the build's
+		// to judge.
+		InsecureSkipVerify: true,
+		VerifyConnection: func(state tls.ConnectionState) error {
+			if !bytes.Equal(state.PeerCertificates[0].Raw, want.Certificate.Certificate[0]) {
+				return errors.New("the node shows another certificate than is published")
+			}
+			return nil
+		},
+	})
+	if now := p.c.Live(); err != nil && now != nil && now != view {
+		return nil // swapped meanwhile: the next judgement tells
+	}
+	return err
+}
+
+// get asks address for the front page of a host.
+func (p *Prober) get(ctx context.Context, scheme, address, host string, config *tls.Config) error {
 	var dialer net.Dialer
 	transport := &http.Transport{
-		DisableKeepAlives: true, DisableCompression: true,
+		DisableKeepAlives: true, DisableCompression: true, TLSClientConfig: config,
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return dialer.DialContext(ctx, "tcp", reachable(p.c.HTTP))
+			return dialer.DialContext(ctx, "tcp", reachable(address))
 		},
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+host+"/", nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, scheme+"://"+host+"/", nil)
 	if err != nil {
 		return fmt.Errorf("host %s: %w", host, err)
 	}
 	req.Header.Set("User-Agent", userAgent)
 	resp, err := transport.RoundTrip(req)
 	if err != nil {
-		return fmt.Errorf("host %s: %w", host, err)
+		return fmt.Errorf("host %s by %s: %w", host, scheme, err)
 	}
 	defer resp.Body.Close()
 	_, _ = io.CopyN(io.Discard, resp.Body, 64<<10)
 	p.own.all.Add(1)
 	if resp.StatusCode >= http.StatusInternalServerError {
 		p.own.failed.Add(1)
-		return fmt.Errorf("host %s: answers %s", host, resp.Status)
+		return fmt.Errorf("host %s: answers %s by %s", host, resp.Status, scheme)
 	}
 	return nil
 }

@@ -25,6 +25,9 @@ func (a *app) edgeCommand() *cobra.Command {
   GUARDYN_STATE_DIR            directory that the node keeps its snapshot in (default ./guardyn-node)
   GUARDYN_DNS_LISTEN           address of DNS over UDP and TCP (default :53)
   GUARDYN_HTTP_LISTEN          address of HTTP (default :80)
+  GUARDYN_HTTPS_LISTEN         address of HTTPS, as :443 (default: HTTPS is not served)
+  GUARDYN_SECRET_IDENTITIES    age identities that open the private keys of TLS hosts: a file with one on each line, or
+                               themselves, comma-separated; gdn keys identity makes one (default: none)
   GUARDYN_ADMIN_LISTEN         address of /healthz, /readyz and /metrics (default 127.0.0.1:9090)
   GUARDYN_EDGE_ADDRESSES       addresses that proxied names answer with, comma-separated
   GUARDYN_ALLOWED_ORIGINS      ranges that origins may have although they are private (default: none)
@@ -43,7 +46,7 @@ func (a *app) edgeCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			cfg.Logger.Info("edge node serves", "dns", edge.DNSAddr(), "http", edge.HTTPAddr(), "admin", edge.AdminAddr())
+			cfg.Logger.Info("edge node serves", "dns", edge.DNSAddr(), "http", edge.HTTPAddr(), "https", edge.HTTPSAddr(), "admin", edge.AdminAddr())
 			return waitAndClose(cmd.Context(), edge)
 		},
 	}
@@ -55,6 +58,7 @@ func (a *app) edgeConfig() (host.EdgeConfig, error) {
 		StateDir:  a.setting("", envStateDir, "./guardyn-node"),
 		DNSAddr:   a.setting("", envDNSListen, ":53"),
 		HTTPAddr:  a.setting("", envHTTPListen, ":80"),
+		HTTPSAddr: a.Getenv(envHTTPSListen),
 		AdminAddr: a.setting("", envAdminListen, "127.0.0.1:9090"),
 		NSID:      a.Getenv(envNSID),
 		Logger:    a.logger(),
@@ -90,6 +94,11 @@ func (a *app) edgeConfig() (host.EdgeConfig, error) {
 	} {
 		*to, err = a.prefixes(name)
 		note(err)
+	}
+	if text := a.Getenv(envIdentities); text != "" {
+		if cfg.SecretIdentities, err = host.ParseIdentities(text); err != nil {
+			note(fmt.Errorf("%s: %w", envIdentities, err))
+		}
 	}
 	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
 	return cfg, errors.Join(errs...)

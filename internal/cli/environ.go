@@ -22,12 +22,15 @@ const (
 	envStateDir       = "GUARDYN_STATE_DIR"
 	envDNSListen      = "GUARDYN_DNS_LISTEN"
 	envHTTPListen     = "GUARDYN_HTTP_LISTEN"
+	envHTTPSListen    = "GUARDYN_HTTPS_LISTEN"
 	envAdminListen    = "GUARDYN_ADMIN_LISTEN"
 	envEdgeAddresses  = "GUARDYN_EDGE_ADDRESSES"
 	envAllowedOrigins = "GUARDYN_ALLOWED_ORIGINS"
 	envRateExempt     = "GUARDYN_RATE_LIMIT_EXEMPT"
 	envNSID           = "GUARDYN_DNS_NSID"
 	envVersionClients = "GUARDYN_DNS_VERSION_CLIENTS"
+	envRecipient      = "GUARDYN_SECRET_RECIPIENT"
+	envIdentities     = "GUARDYN_SECRET_IDENTITIES"
 	envOTLPEndpoint   = "GUARDYN_OTLP_ENDPOINT"
 )
 
@@ -40,11 +43,11 @@ func knownEnviron() []string {
 	known := []string{
 		envAPIURL, envToken, envNodeToken, envSigningKey, envPublicKeys, envDatabaseURL, envListen, envTLSCert, envTLSKey,
 		envStateDir, envDNSListen, envHTTPListen, envAdminListen, envEdgeAddresses, envAllowedOrigins, envRateExempt,
-		envNSID, envVersionClients, envOTLPEndpoint,
+		envNSID, envVersionClients, envOTLPEndpoint, envHTTPSListen, envRecipient, envIdentities,
 		"GUARDYN_DEMO_ORIGIN",
 	}
 	for _, node := range []string{"GUARDYN_NODE1_", "GUARDYN_NODE2_"} {
-		known = append(known, node+"DNS", node+"HTTP", node+"ADMIN")
+		known = append(known, node+"DNS", node+"HTTP", node+"HTTPS", node+"ADMIN")
 	}
 	return known
 }

@@ -54,5 +54,5 @@ func (a *app) keysCommand() *cobra.Command {
 			return nil
 		},
 	})
-	return group("keys", "Configuration signing keys", generate, show, a.keysCheckCommand())
+	return group("keys", "Configuration signing keys, and the identity that private keys are sealed to", generate, show, a.keysCheckCommand(), a.keysIdentityCommand())
 }

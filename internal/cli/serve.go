@@ -34,6 +34,8 @@ func (a *app) serveCommand() *cobra.Command {
                                opens (default: the signing key's own public half)
   GUARDYN_ALLOWED_ORIGINS      comma-separated ranges that origins may have although they are private
                                (default: none)
+  GUARDYN_SECRET_RECIPIENT     age recipient that gdn tls add seals private keys to; gdn keys identity makes one with the
+                               identity that nodes need (default: none)
   GUARDYN_OTLP_ENDPOINT        base URL of an OpenTelemetry collector that takes a trace of each rollout by OTLP over
                                HTTP, as http://127.0.0.1:4318 (default: OTEL_EXPORTER_OTLP_ENDPOINT, then none)`,
 		Args: args(0, 0),
@@ -58,6 +60,8 @@ func (a *app) controlConfig() (host.ControlConfig, error) {
 		TLSCert:     a.Getenv(envTLSCert),
 		TLSKey:      a.Getenv(envTLSKey),
 		Logger:      a.logger(),
+
+		SecretRecipient: a.Getenv(envRecipient),
 
 		TraceEndpoint: a.setting(a.Getenv(envOTLPEndpoint), envOTelEndpoint, ""),
 	}

@@ -110,7 +110,7 @@ func (c *Control) start(ctx context.Context) (err error) {
 	draining, drain := context.WithCancel(context.Background())
 	handler, err := api.NewHandler(c.svc, api.Options{
 		Logger: c.cfg.Logger, Registry: reg, Now: c.cfg.Now, Ready: checks.problems, Draining: draining,
-		Rollouts: c.cohort,
+		Rollouts: c.cohort, SecretRecipient: c.cfg.SecretRecipient,
 	})
 	if err != nil {
 		drain()

@@ -32,6 +32,9 @@ type ControlConfig struct {
 	// commas, when this process shall know them: what is sealed must open with one. By default the signing
 	// key's own public half alone.
 	TrustedKeys seal.TrustedKeys
+	// SecretRecipient (GUARDYN_SECRET_RECIPIENT) is the age recipient (age1…) that private keys are sealed to before they come here;
+	// empty: members are told that there is none.
+	SecretRecipient string
 	// Listen (GUARDYN_LISTEN) is where the API listens, host:port; DefaultListen when empty. Port 0 takes a
 	// free one.
 	Listen string
@@ -76,6 +79,11 @@ func (c ControlConfig) withDefaults() (ControlConfig, error) {
 	}
 	if (c.TLSCert == "") != (c.TLSKey == "") {
 		return c, errors.New("the certificate of the API and its key go together: GUARDYN_TLS_CERT and GUARDYN_TLS_KEY, both or none")
+	}
+	if c.SecretRecipient != "" {
+		if err := CheckRecipient(c.SecretRecipient); err != nil {
+			return c, fmt.Errorf("GUARDYN_SECRET_RECIPIENT: %w", err)
+		}
 	}
 	if c.MaxConns < 1 {
 		return c, fmt.Errorf("at most %d connections: want 1 or more", c.MaxConns)

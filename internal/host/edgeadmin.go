@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/guardyn-edge/guardyn/edge"
 	"github.com/guardyn-edge/guardyn/internal/nodeproto"
 )
 
@@ -124,6 +125,14 @@ var (
 	descHTTPConns   = desc("http_connections", "Open client connections.")
 )
 
+// Of TLS.
+var (
+	descHandshakes     = desc("tls_handshakes_total", "TLS handshakes that succeeded, by version.", "version")
+	descResumed        = desc("tls_resumed_total", "Of them, those that resumed a session.")
+	descHandshakeFails = desc("tls_handshake_failures_total", "TLS handshakes that failed, by reason.", "reason")
+	descCertEnd        = desc("tls_certificate_expires_seconds", "When the certificate that ends first does, in Unix time; absent without any.")
+)
+
 // Of the node's part in rollouts; all are absent while it takes no part.
 var (
 	descDiverged    = rolloutDesc("diverged", "1 while this node cannot follow what the cohort has decided.")
@@ -208,4 +217,26 @@ func (c edgeCollector) Collect(out chan<- prometheus.Metric) {
 	count(descShed, m.Shed)
 	gauge(descInFlight, float64(m.InFlight))
 	gauge(descHTTPConns, float64(m.Connections))
+	count(descHandshakes, m.HandshakesTLS12, "1.2")
+	count(descHandshakes, m.HandshakesTLS13, "1.3")
+	count(descResumed, m.HandshakesResumed)
+	count(descHandshakeFails, m.UnknownNames, "unknown_name")
+	count(descHandshakeFails, m.HandshakeTimeouts, "timeout")
+	count(descHandshakeFails, m.HandshakeFailures, "other")
+	if end := c.e.firstExpiry(); !end.IsZero() {
+		gauge(descCertEnd, float64(end.Unix()))
+	}
+}
+
+// firstExpiry is when the certificate that ends first does; zero without any. It passes over all zones, for each scrape.
+func (e *Edge) firstExpiry() (first time.Time) {
+	if v := e.live.Load(); v != nil {
+		v.TLSHosts(func(_ string, h *edge.TLSHost) bool {
+			if end := h.Leaf().NotAfter; first.IsZero() || end.Before(first) {
+				first = end
+			}
+			return true
+		})
+	}
+	return first
 }

@@ -34,6 +34,11 @@ type EdgeConfig struct {
 	// host:port; port 0 takes a free one. The admin address answers anybody who reaches it: keep it on loopback
 	// or a private network.
 	DNSAddr, HTTPAddr, AdminAddr string
+	// HTTPSAddr (GUARDYN_HTTPS_LISTEN) is the same for HTTPS; empty: it is not served.
+	HTTPSAddr string
+	// SecretIdentities (GUARDYN_SECRET_IDENTITIES) open the private keys of TLS hosts. A node refuses a configuration with a key
+	// that none of them opens.
+	SecretIdentities Identities
 	// ServiceAddresses (GUARDYN_EDGE_ADDRESSES) are what proxied names answer with, at most 16 of a family.
 	ServiceAddresses []netip.Addr
 	// AllowedOrigins (GUARDYN_ALLOWED_ORIGINS) are ranges that origins may be in although they are private or

@@ -42,7 +42,7 @@ func (e *Edge) connect() (err error) {
 // newProber returns what judges trials, once the node listens.
 func (e *Edge) newProber() *probe.Prober {
 	return probe.New(probe.Config{
-		Live: e.live.Load, DNS: e.DNSAddr(), HTTP: e.HTTPAddr(), AllowedOrigins: e.cfg.AllowedOrigins, Now: e.cfg.Now,
+		Live: e.live.Load, DNS: e.DNSAddr(), HTTP: e.HTTPAddr(), HTTPS: e.HTTPSAddr(), AllowedOrigins: e.cfg.AllowedOrigins, Now: e.cfg.Now,
 		Requests: func() probe.Requests {
 			var r probe.Requests
 			requests := e.web.Metrics().Requests
