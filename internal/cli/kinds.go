@@ -13,12 +13,14 @@ import (
 
 func (a *app) rulesCommand() *cobra.Command {
 	size := func(r api.Ruleset) string { return count(len(r.Rules), "rule") }
-	return objectCommand(a, objects[api.Ruleset, api.Ruleset]{
+	cmd := objectCommand(a, objects[api.Ruleset, api.Ruleset]{
 		verb: "rules", short: "Rulesets, one for each phase", noun: "ruleset", arg: "PHASE",
 		put: putRules, get: (*api.Client).Ruleset,
 		remove: (*api.Client).DeleteRuleset, list: (*api.Client).Rulesets,
 		size: size, summary: size,
 	})
+	cmd.AddCommand(a.rulesTestCommand())
+	return cmd
 }
 
 func (a *app) listCommand() *cobra.Command {
