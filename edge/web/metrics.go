@@ -1,9 +1,11 @@
 package web
 
 import (
+	"crypto/tls"
 	"log/slog"
 	"math/rand/v2"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -90,17 +92,21 @@ func (s *Server) finish(x *exchange, start time.Time) {
 			return
 		}
 	}
-	attrs := make([]slog.Attr, 0, 14)
+	attrs := make([]slog.Attr, 0, 16)
 	attrs = append(attrs,
 		slog.Time("start", start),
 		slog.Float64("seconds", s.config.Now().Sub(start).Seconds()),
 		slog.String("client", x.rule.Client.String()),
 		slog.String("host", x.r.Host),
 		slog.String("method", x.r.Method),
+		slog.String("protocol", x.r.Proto),
 		slog.String("path", x.rule.Path), // without the query, which holds secrets too often
 		slog.Int("status", x.w.status),
 		slog.Int64("bytes", x.w.bytes),
 	)
+	if x.r.TLS != nil {
+		attrs = append(attrs, slog.String("tls", strings.TrimPrefix(tls.VersionName(x.r.TLS.Version), "TLS ")))
+	}
 	if x.zone != nil {
 		attrs = append(attrs, slog.String("zone", x.zone.Config.Name.String()), slog.Uint64("version", x.view.Version()))
 	}

@@ -456,7 +456,7 @@ func TestAccessLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]any{
-		"client": "127.0.0.1", "host": "www.example.com", "method": "GET", "path": "/x", "status": 200.0, "bytes": 6.0,
+		"client": "127.0.0.1", "host": "www.example.com", "method": "GET", "protocol": "HTTP/1.1", "path": "/x", "status": 200.0, "bytes": 6.0,
 		"zone": "example.com", "version": 1.0, "origin": "main/a", "msg": "request",
 	} {
 		if got[name] != want {

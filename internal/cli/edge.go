@@ -34,6 +34,7 @@ func (a *app) edgeCommand() *cobra.Command {
   GUARDYN_RATE_LIMIT_EXEMPT    ranges of resolvers that DNS response-rate limiting passes over (default: none)
   GUARDYN_DNS_NSID             what tells this node apart to DNS clients that ask (RFC 5001; default: nothing)
   GUARDYN_DNS_VERSION_CLIENTS  ranges of clients that may ask CHAOS TXT version.guardyn. (default: none)
+  GUARDYN_ACCESS_LOG           stdout, or a file that a JSON record of each request is appended to (default: none)
   GUARDYN_OTLP_ENDPOINT        base URL of an OpenTelemetry collector that takes this node's part in the trace of each
                                rollout, as for gdn serve`,
 		Args: args(0, 0),
@@ -62,6 +63,7 @@ func (a *app) edgeConfig() (host.EdgeConfig, error) {
 		AdminAddr: a.setting("", envAdminListen, "127.0.0.1:9090"),
 		NSID:      a.Getenv(envNSID),
 		Logger:    a.logger(),
+		AccessLog: a.Getenv(envAccessLog),
 
 		TraceEndpoint: a.setting(a.Getenv(envOTLPEndpoint), envOTelEndpoint, ""),
 	}

@@ -31,6 +31,7 @@ const (
 	envVersionClients = "GUARDYN_DNS_VERSION_CLIENTS"
 	envRecipient      = "GUARDYN_SECRET_RECIPIENT"
 	envIdentities     = "GUARDYN_SECRET_IDENTITIES"
+	envAccessLog      = "GUARDYN_ACCESS_LOG"
 	envOTLPEndpoint   = "GUARDYN_OTLP_ENDPOINT"
 )
 
@@ -43,7 +44,7 @@ func knownEnviron() []string {
 	known := []string{
 		envAPIURL, envToken, envNodeToken, envSigningKey, envPublicKeys, envDatabaseURL, envListen, envTLSCert, envTLSKey,
 		envStateDir, envDNSListen, envHTTPListen, envAdminListen, envEdgeAddresses, envAllowedOrigins, envRateExempt,
-		envNSID, envVersionClients, envOTLPEndpoint, envHTTPSListen, envRecipient, envIdentities,
+		envNSID, envVersionClients, envOTLPEndpoint, envHTTPSListen, envRecipient, envIdentities, envAccessLog,
 		"GUARDYN_DEMO_ORIGIN",
 	}
 	for _, node := range []string{"GUARDYN_NODE1_", "GUARDYN_NODE2_"} {

@@ -38,6 +38,7 @@ type Edge struct {
 	remote *remote.Client
 	voter  *tracedVoter // over remote
 	agent  *node.Agent
+	access *accessLog // nil: there is none
 	prober *probe.Prober
 	pools  *pool.Monitor   // of the origins of every view
 	checks *health.Checker // of the origins of the view that is served
@@ -96,8 +97,12 @@ func (e *Edge) start(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	if e.access, err = openAccessLog(e.cfg.AccessLog); err != nil {
+		return err
+	}
 	e.web = web.NewServer(web.Config{
-		View: e.live.Load, Addr: e.cfg.HTTPAddr, TLSAddr: e.cfg.HTTPSAddr, AllowedOrigins: e.cfg.AllowedOrigins, Logger: e.cfg.Logger, Now: e.cfg.Now,
+		AccessLog: e.access.logger(),
+		View:      e.live.Load, Addr: e.cfg.HTTPAddr, TLSAddr: e.cfg.HTTPSAddr, AllowedOrigins: e.cfg.AllowedOrigins, Logger: e.cfg.Logger, Now: e.cfg.Now,
 	})
 	if e.admin, err = e.adminServer(); err != nil {
 		return err
@@ -250,6 +255,9 @@ func (e *Edge) release() error {
 	}
 	if err := e.tracer.Close(); err != nil {
 		e.cfg.Logger.Warn("traces of rollouts were dropped", "error", err)
+	}
+	if err := e.access.close(); err != nil {
+		e.cfg.Logger.Warn("access log not closed", "error", err)
 	}
 	return e.state.Close()
 }

@@ -121,6 +121,7 @@ var (
 	descOriginErr   = desc("origin_errors_total", "Requests answered 502 or 504.")
 	descOriginGuard = desc("origin_refused_total", "Connections to origins that the origin guard stopped.")
 	descShed        = desc("http_shed_total", "Requests answered 503 for lack of a slot.")
+	descAccessLost  = desc("access_log_lost_total", "Access records that were not written: more waited than may, or writing failed.", "reason")
 	descInFlight    = desc("http_in_flight", "Requests being handled.")
 	descHTTPConns   = desc("http_connections", "Open client connections.")
 )
@@ -215,6 +216,10 @@ func (c edgeCollector) Collect(out chan<- prometheus.Metric) {
 	count(descOriginErr, m.OriginErrors)
 	count(descOriginGuard, m.OriginRefused)
 	count(descShed, m.Shed)
+	if l := c.e.access; l != nil {
+		count(descAccessLost, l.dropped.Load(), "dropped")
+		count(descAccessLost, l.failed.Load(), "failed")
+	}
 	gauge(descInFlight, float64(m.InFlight))
 	gauge(descHTTPConns, float64(m.Connections))
 	count(descHandshakes, m.HandshakesTLS12, "1.2")

@@ -54,6 +54,9 @@ type EdgeConfig struct {
 	// Interval between polls, default nodeproto.DefaultInterval; Wait of a long poll, default
 	// DefaultPollWait, negative for none.
 	Interval, Wait time.Duration
+	// AccessLog (GUARDYN_ACCESS_LOG) takes a JSON record of each request that the zone's log_sampling picks: "stdout", or
+	// a file that is appended to; empty: there is none.
+	AccessLog string
 	// TraceEndpoint (GUARDYN_OTLP_ENDPOINT, OTEL_EXPORTER_OTLP_ENDPOINT) is the base URL of an OpenTelemetry collector that takes the
 	// node's part in the trace of each rollout; empty: none does.
 	TraceEndpoint string
