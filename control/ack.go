@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"fmt"
+	"math"
 	"regexp"
 	"slices"
 	"strings"
@@ -44,7 +45,7 @@ func (s *Service) Ack(ctx context.Context, p Principal, a nodeproto.Ack) error {
 		s.rejected(&p, a)
 	}
 	a.Activation = "" // what it proves is known
-	b, err := s.roster.acked(&p, &a, s.now().UTC())
+	b, err := s.roster.acked(&p, &a, s.stored.at(s.now()))
 	if err != nil {
 		return err
 	}
@@ -68,6 +69,9 @@ func cleanAck(a nodeproto.Ack) (nodeproto.Ack, error) {
 	}
 	if !isHex(a.Boot, 32) {
 		refuse("boot", "the id of the process is 32 lower-case hex digits")
+	}
+	if a.Sequence > math.MaxInt64 {
+		refuse("sequence", "the number of an acknowledgement is at most %d", int64(math.MaxInt64))
 	}
 	if len(a.TrustedKeys) > maxAckKeys {
 		refuse("trusted_keys", "at most %d keys", maxAckKeys)
@@ -162,7 +166,7 @@ func (s *Service) rejected(p *Principal, a nodeproto.Ack) {
 	e.Detail = detail(map[string]any{
 		"message": a.Error.Message, "serves_version": a.Version, "serves_generation": a.Generation,
 	})
-	s.roster.complain(p, fmt.Sprintf("%s %s %s", actionRejected, e.Target, e.Outcome), e)
+	s.roster.complain(p, fmt.Sprintf("%s %s %s", actionRejected, e.Target, e.Outcome), s.stored.at(s.now()), e)
 }
 
 // foundAhead tells that a node has seen more than this control plane issued: the database was restored
@@ -171,7 +175,7 @@ func (s *Service) foundAhead(p *Principal, l *live, epoch, generation uint64) {
 	s.roster.setAhead(p, epoch, generation)
 	e := s.entry(*p, "", actionAhead, fmt.Sprintf("epoch %d generation %d", epoch, generation))
 	e.Outcome = "node_ahead"
-	if s.roster.complain(p, actionAhead+" "+e.Target, e) {
+	if s.roster.complain(p, actionAhead+" "+e.Target, s.stored.at(s.now()), e) {
 		s.log.Error("a node is ahead of this control plane", "node", p.NodeName, "node_epoch", epoch,
 			"node_generation", generation, "epoch", l.epochNow, "generation", l.generation)
 	}

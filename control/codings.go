@@ -1,7 +1,6 @@
 package control
 
 import (
-	"context"
 	"sync"
 
 	"github.com/guardyn-edge/guardyn/seal"
@@ -16,90 +15,78 @@ const (
 	maxDictionaryBytes = seal.MaxDictionary
 )
 
-// dictionary is a payload that nodes may hold.
-type dictionary struct {
+// codings are what is live, coded with each payload that nodes may hold; at most maxDictionaries, none of them larger than
+// what is live. Ten thousand nodes ask at one time, so asking takes no lock.
+type codings struct {
+	key    seal.SigningKey // zero when the target is sealed with another, whose coding no node would take
+	target seal.Sealed
+	with   []*coding // newest first, beginning with the target itself; never changed
+}
+
+// coding is the target coded with one payload, when the first node asks for it.
+type coding struct {
 	id      seal.DictionaryID
 	payload []byte
+
+	once  sync.Once
+	value *seal.Coding // nil: not worth sending
 }
 
-// codings are what is live, coded with what was before it. Each is made when the first node asks for it, and kept as long
-// as it is live: at most maxDictionaries, none of them larger than the payload.
-type codings struct {
-	key    seal.SigningKey
-	target seal.Sealed
-	known  []dictionary // newest first, beginning with the target itself; never changed
-
-	mu   sync.Mutex
-	made map[seal.DictionaryID]*coding
-}
-
-// coding is one of them. ready is closed once value is there, nil when it would not be worth sending.
-type coding struct {
-	ready chan struct{}
-	value *seal.Coding
-}
-
-// newCodings follows old (may be nil) with target, which is live from now on.
+// newCodings follows old (may be nil) with target, which is live from now on. What was live until now is what most nodes
+// hold: their coding is made here, before anybody is told.
 func newCodings(k seal.SigningKey, target seal.Sealed, old *codings) *codings {
 	if old != nil && old.target.Signature == target.Signature {
 		return old // another activation of the same bytes
 	}
-	c := &codings{key: k, target: target, made: make(map[seal.DictionaryID]*coding)}
-	add := func(d dictionary) {
-		if d.id != (seal.DictionaryID{}) {
-			c.known = append(c.known, d)
-		}
+	c := &codings{target: target}
+	if k.ID() == target.KeyID { // once: deriving it costs as much as a signature
+		c.key = k
 	}
-	add(dictionary{seal.DictionaryOf(target.Payload), target.Payload})
+	c.add(seal.DictionaryOf(target.Payload), target.Payload)
 	if old == nil {
 		return c
 	}
 	left := maxDictionaryBytes
-	for _, d := range old.known {
-		if left -= len(d.payload); left < 0 || len(c.known) == maxDictionaries {
+	for _, d := range old.with {
+		if left -= len(d.payload); left < 0 || len(c.with) == maxDictionaries {
 			break
 		}
-		if len(c.known) == 0 || d.id != c.known[0].id {
-			add(d)
-		}
+		c.add(d.id, d.payload)
 	}
+	c.get(seal.DictionaryOf(old.target.Payload))
 	return c
 }
 
-// get returns the target coded with what has this id, nil when that is not kept or nothing is gained. Who comes while it is
-// made waits for it, as long as ctx is not done.
-func (c *codings) get(ctx context.Context, id seal.DictionaryID) *seal.Coding {
-	// A node takes a coding that is signed with the key of what it is of.
-	if c == nil || id == (seal.DictionaryID{}) || c.target.KeyID != c.key.ID() {
-		return nil
+// add has nodes that hold payload be sent a coding with it.
+func (c *codings) add(id seal.DictionaryID, payload []byte) {
+	if id != (seal.DictionaryID{}) && c.find(id) == nil {
+		c.with = append(c.with, &coding{id: id, payload: payload})
 	}
-	c.mu.Lock()
-	made, ok := c.made[id]
-	if ok {
-		c.mu.Unlock()
-		select {
-		case <-made.ready:
-			return made.value
-		case <-ctx.Done():
-			return nil
-		}
-	}
-	var with []byte
-	for _, d := range c.known {
+}
+
+func (c *codings) find(id seal.DictionaryID) *coding {
+	for _, d := range c.with {
 		if d.id == id {
-			with = d.payload
+			return d
 		}
 	}
-	if with == nil {
-		c.mu.Unlock()
+	return nil
+}
+
+// get returns the target coded with what has this id, nil when that is not kept or nothing is gained. Who comes while it is
+// made waits for it.
+func (c *codings) get(id seal.DictionaryID) *seal.Coding {
+	if c == nil || c.key.IsZero() || id == (seal.DictionaryID{}) {
 		return nil
 	}
-	made = &coding{ready: make(chan struct{})}
-	c.made[id] = made
-	c.mu.Unlock()
-	defer close(made.ready)
-	if v, err := seal.Encode(c.key, c.target.Payload, with); err == nil {
-		made.value = &v
+	d := c.find(id)
+	if d == nil {
+		return nil
 	}
-	return made.value
+	d.once.Do(func() {
+		if v, err := seal.Encode(c.key, c.target.Payload, d.payload); err == nil {
+			d.value = &v
+		}
+	})
+	return d.value
 }

@@ -67,6 +67,7 @@ func (s *Service) ListNodes(ctx context.Context, p Principal) ([]NodeStatus, err
 	if err != nil {
 		return nil, err
 	}
+	now := s.stored.at(s.now())
 	out := make([]NodeStatus, len(nodes))
 	for i, n := range nodes {
 		n.Cohort = roster.Contains(barrier.MemberID(n.ID))
@@ -85,8 +86,11 @@ func (s *Service) ListNodes(ctx context.Context, p Principal) ([]NodeStatus, err
 			}
 			st.Freshness = a.Freshness
 		}
+		if n.LastSeen.After(now) {
+			n.LastSeen, st.LastSeen = now, now // by a clock that was wrong
+		}
 		st.FreshnessStale = st.Freshness == "stale" || n.LastSeen.Sub(cmp.Or(n.FreshAt, n.CreatedAt)) > MaxFreshnessAge ||
-			!n.FreshAt.IsZero() && s.now().Sub(n.FreshAt) > MaxFreshnessAge
+			!n.FreshAt.IsZero() && now.Sub(n.FreshAt) > MaxFreshnessAge
 		out[i] = st
 	}
 	return out, nil
@@ -117,7 +121,7 @@ func (s *Service) createNode(ctx context.Context, p Principal, name string, coho
 	if cohort && s.cohort == nil {
 		return NewNode{}, malformed("", "cohort", "rollout_unavailable", "%s", noCohort)
 	}
-	now := s.now().UTC()
+	now := s.stored.at(s.now())
 	n := NewNode{Node: Node{ID: newID(), Name: name, CreatedAt: now, Cohort: cohort}, Secret: newSecret()}
 	t := Token{ID: newID(), Name: "node " + name, Hash: hashSecret(n.Secret), NodeID: n.ID, CreatedAt: now}
 	a := s.entry(p, "", "node.create", name)

@@ -43,7 +43,7 @@ func (s *Service) Poll(ctx context.Context, p Principal, q nodeproto.Poll) (Poll
 	if err != nil {
 		return PollAnswer{}, err
 	}
-	s.roster.saw(&p, q.TrustedKeys, s.now())
+	s.roster.saw(&p, q.TrustedKeys, s.stored.at(s.now()))
 	place, o := l.place(t, &p, &q)
 	if place == nodeAhead && !s.roster.wasAhead(&p, q.Epoch, q.Generation) {
 		// Another process may have published what this one reads only within a second.
@@ -67,7 +67,7 @@ func (s *Service) Poll(ctx context.Context, p Principal, q nodeproto.Poll) (Poll
 		s.count.answered.Add(1)
 		a.Artefact, a.Held = o.artefact.without(q.Held)
 		if !a.Held {
-			a.Coding = s.coded(ctx, o, q.Dictionary)
+			a.Coding = s.coded(o, q.Dictionary)
 		}
 	}
 	if q.Nonce != "" {
@@ -75,15 +75,15 @@ func (s *Service) Poll(ctx context.Context, p Principal, q nodeproto.Poll) (Poll
 			return PollAnswer{}, err
 		}
 		if a.Freshness != "" {
-			s.roster.proved(&p, s.now())
+			s.roster.proved(&p, s.stored.at(s.now()))
 		}
 	}
 	return a, nil
 }
 
 // coded returns o's artefact coded with what the node holds, nil when all of it is to be sent.
-func (s *Service) coded(ctx context.Context, o offer, held seal.DictionaryID) *seal.Coding {
-	c := o.codings.get(ctx, held)
+func (s *Service) coded(o offer, held seal.DictionaryID) *seal.Coding {
+	c := o.codings.get(held)
 	if c != nil {
 		s.count.coded.Add(1)
 		s.count.codedSaved.Add(uint64(len(o.artefact.Payload) - len(c.Body)))

@@ -63,7 +63,7 @@ func (s *Service) PoolStatus(ctx context.Context, p Principal, ref, name string)
 		out.Origins[i] = OriginStatus{Name: o.Name, Address: o.Address, Enabled: o.Enabled == nil || *o.Enabled}
 		at[o.Name] = &out.Origins[i]
 	}
-	now := s.now()
+	now := s.stored.at(s.now())
 	for _, n := range nodes {
 		if n.Acked == nil || n.Acked.Pools == nil || n.Acked.Pools.Omitted > 0 || now.Sub(n.LastSeen) > silentAfter {
 			out.Unknown++

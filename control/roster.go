@@ -137,7 +137,9 @@ func (r *roster) acked(p *Principal, a *nodeproto.Ack, at time.Time) (*batch, er
 		return nil, fmt.Errorf("node %s: %w", p.NodeName, ErrBusy)
 	}
 	r.touch(h, p.From, at)
-	h.ack = a
+	if h.ack == nil || h.ack.Boot != a.Boot || h.ack.Sequence <= a.Sequence {
+		h.ack = a // else it was overtaken on its way
+	}
 	h.trusts(p, a.TrustedKeys, at)
 	h.aheadEpoch, h.aheadGen, h.believed = 0, 0, "" // it serves what is known
 	if r.batch == nil {
@@ -147,16 +149,16 @@ func (r *roster) acked(p *Principal, a *nodeproto.Ack, at time.Time) (*batch, er
 }
 
 // complain queues an audit entry about a node unless it is the same complaint again. It reports whether
-// the complaint is new.
-func (r *roster) complain(p *Principal, complaint string, a AuditEntry) bool {
+// the complaint is new. All of the roster's times are the database's.
+func (r *roster) complain(p *Principal, complaint string, at time.Time, a AuditEntry) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	h := r.node(p.NodeID)
-	if h == nil || h.complaint == complaint && a.At.Sub(h.complaintAt) < repeatAfter {
+	if h == nil || h.complaint == complaint && at.Sub(h.complaintAt) < repeatAfter {
 		return false
 	}
-	h.complaint, h.complaintAt = complaint, a.At
-	r.touch(h, p.From, a.At)
+	h.complaint, h.complaintAt = complaint, at
+	r.touch(h, p.From, at)
 	if len(r.audits) < maxNodeAudits {
 		r.audits = append(r.audits, a)
 	}
@@ -218,7 +220,7 @@ func (r *roster) take(now time.Time, all bool) (reports []NodeReport, audits []A
 			left = append(left, h)
 			continue
 		}
-		rep := NodeReport{NodeID: h.id, Address: h.address, SeenAt: h.seenAt, Ack: h.ack, FreshAt: h.freshAt}
+		rep := NodeReport{NodeID: h.id, Address: h.address, SeenAt: h.seenAt, Ack: h.ack, FreshAt: h.freshAt, Now: now}
 		if h.keysAudit.ID != "" {
 			rep.TrustedKeys, rep.KeysAudit = h.trusted, h.keysAudit
 		}
@@ -296,7 +298,7 @@ func (s *Service) flushAck(ctx context.Context, b *batch) error {
 		return b.err
 	default:
 	}
-	reports, audits, acks := r.take(s.now(), b == nil)
+	reports, audits, acks := r.take(s.stored.at(s.now()), b == nil)
 	var err error
 	if len(reports) > 0 || len(audits) > 0 {
 		err = s.recordNodes(ctx, reports, audits)

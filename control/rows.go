@@ -142,6 +142,8 @@ type Revisions struct {
 	Generation uint64
 	Directory  uint64
 	Rollouts   uint64
+	// Now is the database's own time; zero: that of the machine that asks.
+	Now time.Time
 }
 
 // RolloutRow is what is kept of a rollout beside what the cohort keeps.
@@ -281,13 +283,15 @@ type Node struct {
 	Cohort bool
 }
 
-// NodeReport is news of a node: that it was seen, and what else is not zero.
+// NodeReport is news of a node: that it was seen, and what else is not zero. All of its times are the database's.
 type NodeReport struct {
 	NodeID  string
 	Address string
 	SeenAt  time.Time
 	Ack     *nodeproto.Ack
 	FreshAt time.Time
+	// Now is when it is written. What is stored of a later time is from a clock that was wrong; zero: nothing is.
+	Now time.Time
 	// TrustedKeys, in order. KeysAudit is written when they take the place of others.
 	TrustedKeys []seal.KeyID
 	KeysAudit   AuditEntry

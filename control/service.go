@@ -67,6 +67,7 @@ type Service struct {
 	own            seal.TrustedKeys // the signing key's public half alone
 	allowedOrigins []netip.Prefix
 	now            func() time.Time
+	stored         databaseClock // what is stored of nodes is dated by it
 	log            *slog.Logger
 	refresh        time.Duration
 	maxLongPolls   int64
@@ -190,9 +191,9 @@ func (s *Service) Run(ctx context.Context) error {
 
 // follow makes memory agree with the store's Revisions.
 func (s *Service) follow(ctx context.Context) error {
-	rev, err := s.store.Revisions(ctx)
+	rev, err := s.revisions(ctx)
 	if err != nil {
-		return fmt.Errorf("reading revisions: %w", err)
+		return err
 	}
 	s.credentials.keep(rev.Directory)
 	// What is live first: whoever waits for the confirmation of a trial is woken once.
@@ -204,9 +205,20 @@ func (s *Service) follow(ctx context.Context) error {
 	return s.followTrial(ctx, rev.Rollouts)
 }
 
+// revisions reads them, and the database's time.
+func (s *Service) revisions(ctx context.Context) (Revisions, error) {
+	asked := s.now()
+	rev, err := s.store.Revisions(ctx)
+	if err != nil {
+		return rev, fmt.Errorf("reading revisions: %w", err)
+	}
+	s.stored.read(asked, s.now(), rev.Now)
+	return rev, nil
+}
+
 // Ready tells whether the store answers and what is live is in memory.
 func (s *Service) Ready(ctx context.Context) error {
-	if _, err := s.store.Revisions(ctx); err != nil {
+	if _, err := s.revisions(ctx); err != nil {
 		return fmt.Errorf("store: %w", err)
 	}
 	_, err := s.currentLive(ctx)

@@ -62,6 +62,7 @@ type Agent struct {
 	whole        bool   // a coding could not be used: the next offer is to come whole, until one is installed
 	returned     bool   // from a trial, and nothing was installed since
 	pending      *nodeproto.Ack
+	acks         uint64 // that were sent, delivered or not
 	fresh        freshness
 	// toldStale: the last acknowledgement that was delivered said that nothing is fresh.
 	toldStale bool

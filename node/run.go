@@ -242,6 +242,8 @@ func (a *Agent) sendAck(ctx context.Context) {
 		return
 	}
 	ack := *pending
+	a.acks++
+	ack.Sequence = a.acks
 	ack.Freshness = a.fresh.word(a.cfg.Now())
 	a.work.Unlock()
 	if a.cfg.Pools != nil {

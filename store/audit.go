@@ -25,7 +25,7 @@ func (q querier) appendAudit(ctx context.Context, a control.AuditEntry) error {
 	return failpoint.Hit(failpoint.AuditAppended)
 }
 
-// ListAudit implements control.AuditStore.
+// ListAudit implements control.AuditStore: in the order of writing, which no clock takes part in.
 func (db *DB) ListAudit(ctx context.Context, ws string, p control.Page) ([]control.AuditEntry, error) {
 	if err := checkPage(p); err != nil {
 		return nil, fmt.Errorf("list audit: %w", err)
@@ -40,7 +40,7 @@ func (db *DB) ListAudit(ctx context.Context, ws string, p control.Page) ([]contr
 			if err := q.hasRow(ctx, `edge.audit`, w, p.After); err != nil {
 				return err
 			}
-			w.and(`(at, id) < (SELECT at, id FROM edge.audit WHERE id = ?)`, p.After)
+			w.and(`position < (SELECT position FROM edge.audit WHERE id = ?)`, p.After)
 		}
 		return q.each(ctx, func(rows *sql.Rows) error {
 			var a control.AuditEntry
@@ -48,7 +48,7 @@ func (db *DB) ListAudit(ctx context.Context, ws string, p control.Page) ([]contr
 			entries = append(entries, a)
 			return err
 		}, `SELECT id, at, workspace, actor, origin, action, target, outcome, detail FROM edge.audit`+w.String()+
-			` ORDER BY at DESC, id DESC LIMIT `+w.arg(p.Limit), w.args...)
+			` ORDER BY position DESC LIMIT `+w.arg(p.Limit), w.args...)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("list audit: %w", err)

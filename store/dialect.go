@@ -45,6 +45,8 @@ type dialect interface {
 	schemaWanted() int64
 	// kind is what the database is called in URLs.
 	kind() string
+	// clock is the expression of the database's own time, NULL when that is the time of the machine that asks.
+	clock() string
 	// keepTimeout returns what undoes, in the transaction, what others do to the time that a statement may take.
 	keepTimeout(ctx context.Context, q querier) (restore func() error, err error)
 }
@@ -94,6 +96,8 @@ func (postgresDialect) schemaWanted() int64 {
 }
 
 func (postgresDialect) kind() string { return "postgres" }
+
+func (postgresDialect) clock() string { return "clock_timestamp()" }
 
 func (postgresDialect) keepTimeout(ctx context.Context, q querier) (func() error, error) {
 	var was string
@@ -180,6 +184,8 @@ func (sqliteDialect) schemaWanted() int64 {
 }
 
 func (sqliteDialect) kind() string { return "sqlite" }
+
+func (sqliteDialect) clock() string { return "NULL" }
 
 func (sqliteDialect) keepTimeout(context.Context, querier) (func() error, error) {
 	return func() error { return nil }, nil

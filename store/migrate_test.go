@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -28,7 +29,6 @@ func TestMigrateWhatIsThere(t *testing.T) {
 				Platform control.Platform
 				History  []control.SnapshotRow
 				Nodes    []control.Node
-				Audit    []control.AuditEntry
 				Zones    int
 			}
 			read := func(db *store.DB) (a all) {
@@ -40,8 +40,6 @@ func TestMigrateWhatIsThere(t *testing.T) {
 				must(err)
 				a.Nodes, err = db.ListNodes(ctx)
 				must(err)
-				a.Audit, err = db.ListAudit(ctx, "", control.Page{Limit: 100})
-				must(err)
 				zones, err := db.ReadConfiguration(ctx)
 				must(err)
 				a.Zones = len(zones)
@@ -52,6 +50,17 @@ func TestMigrateWhatIsThere(t *testing.T) {
 			fill(t, old)
 			before := read(old)
 			must(old.Close())
+			var logged []string
+			rows, err := d.raw(t, url).QueryContext(ctx, map[string]string{
+				"SQLite": `SELECT id FROM audit ORDER BY rowid DESC`, "Postgres": `SELECT id FROM edge.audit ORDER BY ctid DESC`,
+			}[d.name])
+			must(err)
+			for rows.Next() {
+				var id string
+				must(rows.Scan(&id))
+				logged = append(logged, id)
+			}
+			must(errors.Join(rows.Err(), rows.Close()))
 
 			var schema *store.SchemaError
 			if _, err := store.Open(ctx, url); !errors.As(err, &schema) || schema.Have != 1 {
@@ -60,6 +69,15 @@ func TestMigrateWhatIsThere(t *testing.T) {
 			db := open(t, url)
 			if diff := cmp.Diff(before, read(db), cmp.AllowUnexported(zone.Name{})); diff != "" {
 				t.Errorf("(-before +after):\n%s", diff)
+			}
+			entries, err := db.ListAudit(ctx, "", control.Page{Limit: 100})
+			must(err)
+			var listed []string
+			for _, e := range entries {
+				listed = append(listed, e.ID)
+			}
+			if len(logged) < 5 || !slices.Equal(listed, logged) {
+				t.Errorf("the log has %q, want the order of writing %q", listed, logged)
 			}
 			c, err := db.ClusterSettings(ctx)
 			must(err)

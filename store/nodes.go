@@ -107,7 +107,8 @@ func (db *DB) DeleteNode(ctx context.Context, id string, a control.AuditEntry) e
 }
 
 // RecordNodes implements control.DirectoryStore. News that is older than what is stored changes nothing:
-// of two processes that heard the same node, the one that heard it later prevails, whichever writes first.
+// of two processes that heard the same node, the one that heard it later prevails, whichever writes first. Of acknowledgements
+// that one process of the node has numbered, the numbers alone say which is newer.
 func (db *DB) RecordNodes(ctx context.Context, seen []control.NodeReport, a []control.AuditEntry) error {
 	if len(seen) == 0 && len(a) == 0 {
 		return nil
@@ -139,7 +140,7 @@ func (db *DB) RecordNodes(ctx context.Context, seen []control.NodeReport, a []co
 func (q querier) recordNodes(ctx context.Context, chunk []control.NodeReport) error {
 	// VALUES name their columns column1, column2, … in both databases. That a parameter is a time is said in
 	// the first row; to SQLite it is the number that it is.
-	const columns = 6
+	const columns = 9
 	args := make([]any, 0, len(chunk)*columns)
 	var keyed []control.NodeReport
 	for _, r := range chunk {
@@ -147,15 +148,22 @@ func (q querier) recordNodes(ctx context.Context, chunk []control.NodeReport) er
 		if err != nil {
 			return fmt.Errorf("node %s: %w", r.NodeID, err)
 		}
-		args = append(args, r.NodeID, r.Address, timeArg(r.SeenAt), acked, lastError, timeArg(r.FreshAt))
+		boot, sequence := "", uint64(0)
+		if r.Ack != nil {
+			boot, sequence = r.Ack.Boot, r.Ack.Sequence
+		}
+		args = append(args, r.NodeID, r.Address, timeArg(r.SeenAt), acked, lastError, timeArg(r.FreshAt), timeArg(r.Now), boot, int64(sequence))
 		if len(r.TrustedKeys) > 0 {
 			keyed = append(keyed, r)
 		}
 	}
 	const (
-		seen  = `(last_seen IS NULL OR last_seen <= column3)`
-		acked = `(column4 IS NOT NULL AND (acked_at IS NULL OR acked_at <= column3))`
-		fresh = `(column6 IS NOT NULL AND (fresh_at IS NULL OR fresh_at < column6))`
+		// What is stored of a time that is yet to come is from a clock that was wrong, and orders nothing.
+		seen  = `(last_seen IS NULL OR last_seen <= column3 OR last_seen > column7)`
+		acked = `(column4 IS NOT NULL AND CASE WHEN acked_boot = column8 AND acked_sequence > 0 AND column9 > 0
+				THEN acked_sequence < column9
+				ELSE acked_at IS NULL OR acked_at <= column3 OR acked_at > column7 END)`
+		fresh = `(column6 IS NOT NULL AND (fresh_at IS NULL OR fresh_at < column6 OR fresh_at > column7))`
 	)
 	_, err := q.exec(ctx, `
 		UPDATE edge.node SET
@@ -164,8 +172,11 @@ func (q querier) recordNodes(ctx context.Context, chunk []control.NodeReport) er
 			acked = CASE WHEN `+acked+` THEN column4 ELSE acked END,
 			acked_at = CASE WHEN `+acked+` THEN column3 ELSE acked_at END,
 			last_error = CASE WHEN `+acked+` THEN column5 ELSE last_error END,
+			acked_boot = CASE WHEN `+acked+` THEN column8 ELSE acked_boot END,
+			acked_sequence = CASE WHEN `+acked+` THEN column9 ELSE acked_sequence END,
 			fresh_at = CASE WHEN `+fresh+` THEN column6 ELSE fresh_at END
-		FROM (VALUES (CAST($1 AS text), CAST($2 AS text), CAST($3 AS timestamptz), CAST($4 AS text), CAST($5 AS text), CAST($6 AS timestamptz))`+
+		FROM (VALUES (CAST($1 AS text), CAST($2 AS text), CAST($3 AS timestamptz), CAST($4 AS text), CAST($5 AS text), CAST($6 AS timestamptz),
+			CAST($7 AS timestamptz), CAST($8 AS text), CAST($9 AS bigint))`+
 		moreTuples(len(chunk), columns)+`) AS news
 		WHERE id = column1`, args...)
 	if err != nil || len(keyed) == 0 {
@@ -192,7 +203,7 @@ func ackArgs(a *nodeproto.Ack) (acked, lastError any, err error) {
 
 // recordKeys keeps the ids of the keys that nodes trust. That they take the place of others is logged.
 func (q querier) recordKeys(ctx context.Context, chunk []control.NodeReport) error {
-	const columns = 3
+	const columns = 4
 	args := make([]any, 0, len(chunk)*columns)
 	entries := make(map[string]control.AuditEntry, len(chunk))
 	for _, r := range chunk {
@@ -200,20 +211,22 @@ func (q querier) recordKeys(ctx context.Context, chunk []control.NodeReport) err
 		for i, id := range r.TrustedKeys {
 			ids[i] = string(id)
 		}
-		args = append(args, r.NodeID, strings.Join(ids, ","), timeArg(r.SeenAt))
+		args = append(args, r.NodeID, strings.Join(ids, ","), timeArg(r.SeenAt), timeArg(r.Now))
 		entries[r.NodeID] = r.KeysAudit
 	}
 	update := `
 		UPDATE edge.node SET keys = column2, keys_at = column3
-		FROM (VALUES (CAST($1 AS text), CAST($2 AS text), CAST($3 AS timestamptz))` + moreTuples(len(chunk), columns) + `) AS news
+		FROM (VALUES (CAST($1 AS text), CAST($2 AS text), CAST($3 AS timestamptz), CAST($4 AS timestamptz))` +
+		moreTuples(len(chunk), columns) + `) AS news
 		WHERE id = column1 AND `
+	const later = `(keys_at <= column3 OR keys_at > column4)`
 	var changed []string
 	err := q.each(ctx, func(rows *sql.Rows) error {
 		var id string
 		err := rows.Scan(&id)
 		changed = append(changed, id)
 		return err
-	}, update+`keys <> column2 AND keys_at <= column3 RETURNING id`, args...)
+	}, update+`keys <> column2 AND `+later+` RETURNING id`, args...)
 	if err != nil {
 		return err
 	}
@@ -223,11 +236,11 @@ func (q querier) recordKeys(ctx context.Context, chunk []control.NodeReport) err
 			return fmt.Errorf("node %s: %w", id, err)
 		}
 	}
-	_, err = q.exec(ctx, update+`(keys IS NULL OR keys = column2 AND keys_at <= column3)`, args...)
+	_, err = q.exec(ctx, update+`(keys IS NULL OR keys = column2 AND `+later+`)`, args...)
 	return err
 }
 
-// moreTuples returns ",($7,…),…": the rows of tuples but the first.
+// moreTuples returns ",($10,…),…": the rows of tuples but the first.
 func moreTuples(rows, columns int) string {
 	_, more, ok := strings.Cut(tuples(rows, columns), ")")
 	if !ok {

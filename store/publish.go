@@ -36,8 +36,8 @@ func (db *DB) Platform(ctx context.Context) (control.Platform, error) {
 // Revisions implements control.PublishStore.
 func (db *DB) Revisions(ctx context.Context) (control.Revisions, error) {
 	var r control.Revisions
-	err := db.single().row(ctx, `SELECT epoch, generation, directory, rollouts FROM edge.platform`).
-		Scan(&r.Epoch, &r.Generation, &r.Directory, &r.Rollouts)
+	err := db.single().row(ctx, `SELECT epoch, generation, directory, rollouts, `+db.dialect.clock()+` FROM edge.platform`).
+		Scan(&r.Epoch, &r.Generation, &r.Directory, &r.Rollouts, timeColumn{&r.Now})
 	if err != nil {
 		return r, fmt.Errorf("read revisions: %w", err)
 	}

@@ -59,11 +59,13 @@ type Answer struct {
 
 // Ack reports what the node serves now and, after a failure, why it still does.
 type Ack struct {
-	Version     uint64       `json:"version"` // 0: nothing
-	Generation  uint64       `json:"generation"`
-	Epoch       uint64       `json:"epoch"`
-	ContentHash string       `json:"content_hash"`
-	Boot        string       `json:"boot"` // random id of this process, 32 hex
+	Version     uint64 `json:"version"` // 0: nothing
+	Generation  uint64 `json:"generation"`
+	Epoch       uint64 `json:"epoch"`
+	ContentHash string `json:"content_hash"`
+	Boot        string `json:"boot"` // random id of this process, 32 hex
+	// Sequence numbers the acknowledgements of one process from 1, in the order of sending; 0: it does not number them.
+	Sequence    uint64       `json:"sequence,omitzero"`
 	TrustedKeys []seal.KeyID `json:"trusted_keys"`
 	Freshness   string       `json:"freshness,omitempty"` // "", "fresh", "stale"
 	// Activation is the signed statement that made live what is served: it proves what the numbers claim.

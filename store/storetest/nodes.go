@@ -139,6 +139,48 @@ var nodeClauses = []clause{
 		n.Address, n.LastSeen, n.Acked, n.AckedAt = "last", later.Add(time.Second), ack(3, nil), later
 		f.same("node", f.nodes(), []control.Node{n})
 	}},
+	{name: "of one process of a node, its own numbers order acknowledgements, and no clock does", alone: true, run: func(f *fixture) {
+		n, _ := f.node("a")
+		at := f.now()
+		numbered := func(boot string, sequence, version uint64) *nodeproto.Ack {
+			a := ack(version, nil)
+			a.Boot, a.Sequence = boot, sequence
+			return a
+		}
+		for _, step := range []struct {
+			name      string
+			seen, now time.Duration // after at
+			ack       *nodeproto.Ack
+			want      uint64 // version
+		}{
+			{"heard by a clock two hours ahead", 2 * time.Hour, 2 * time.Hour, numbered("b1", 1, 1), 1},
+			{"the next, by a clock a day behind", -24 * time.Hour, -24 * time.Hour, numbered("b1", 2, 2), 2},
+			{"an earlier one again, by the clock ahead", 2 * time.Hour, 2 * time.Hour, numbered("b1", 1, 1), 2},
+			{"the same again", time.Hour, time.Hour, numbered("b1", 2, 3), 2},
+			{"a new process", 3 * time.Hour, 3 * time.Hour, numbered("b2", 1, 4), 4},
+			{"of the process before, heard earlier and written later", time.Hour, 4 * time.Hour, numbered("b1", 9, 5), 4},
+			{"a new process, while what is stored is of a time to come", time.Minute, time.Minute, numbered("b3", 1, 6), 6},
+			{"a process that does not number them", 2 * time.Minute, 2 * time.Minute, numbered("b3", 0, 7), 7},
+		} {
+			f.ok(f.store.RecordNodes(f.ctx, []control.NodeReport{{NodeID: n.ID, SeenAt: at.Add(step.seen), Now: at.Add(step.now), Ack: step.ack}}, nil))
+			f.same(step.name, f.nodes()[0].Acked.Version, step.want)
+		}
+	}},
+	{name: "what is stored of a time to come is replaced", alone: true, run: func(f *fixture) {
+		n, _ := f.node("a")
+		at := f.now()
+		report := func(at time.Time, key seal.KeyID) {
+			f.Helper()
+			f.ok(f.store.RecordNodes(f.ctx, []control.NodeReport{{
+				NodeID: n.ID, SeenAt: at, FreshAt: at, Now: at, TrustedKeys: []seal.KeyID{key}, KeysAudit: f.entry("node.keys_change"),
+			}}, nil))
+		}
+		report(at.Add(2*time.Hour), "00000000000000aa")
+		report(at, "00000000000000bb")
+		got := f.nodes()[0]
+		f.same("times", []time.Time{got.LastSeen, got.FreshAt, got.KeysAt}, []time.Time{at, at, at})
+		f.same("keys", got.TrustedKeys, []seal.KeyID{"00000000000000bb"})
+	}},
 	{name: "an error stays until a good acknowledgement", alone: true, run: func(f *fixture) {
 		n, _ := f.node("a")
 		failure := &nodeproto.AckError{Code: "signature_invalid", Message: "line\nbreak \x1b[31m", Version: 7}
