@@ -83,6 +83,7 @@ type aside struct {
 	done   chan struct{} // closed at its end
 	err    error
 	health Health
+	view   View
 }
 
 // ended tells whether a is over.
@@ -133,6 +134,21 @@ func (m *Member) judge(ctx context.Context) Health {
 	return j.health
 }
 
+// lookAside returns the look under way, or begins one.
+func (m *Member) lookAside(ctx context.Context) *aside {
+	if m.looking == nil {
+		l := &aside{done: make(chan struct{})}
+		m.looking = l
+		go func() {
+			defer close(l.done)
+			call, cancel := context.WithTimeout(ctx, m.o.Timing.CallTimeout)
+			defer cancel()
+			l.view, l.err = m.o.Store.Look(call, m.o.ID)
+		}()
+	}
+	return m.looking
+}
+
 // disk runs a write to the Slots, one at a time and in order. One that does not end within limit is an error, and
 // goes on.
 func (m *Member) disk(ctx context.Context, limit time.Duration, write func(context.Context) error) error {
@@ -159,7 +175,7 @@ func (m *Member) disk(ctx context.Context, limit time.Duration, write func(conte
 
 // finish waits, at the end of Run, for what goes on beside it: for DiskTimeout each at most.
 func (m *Member) finish(ctx context.Context) {
-	for _, a := range []*aside{m.judging, m.writing} {
+	for _, a := range []*aside{m.judging, m.writing, m.looking} {
 		if a != nil {
 			a.wait(context.WithoutCancel(ctx), m.o.Timing.DiskTimeout)
 		}

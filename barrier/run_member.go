@@ -48,6 +48,7 @@ type Member struct {
 	seen     time.Duration
 	judging  *aside // the Host's judgement under way
 	writing  *aside // the write to the Slots under way
+	looking  *aside // the look at the row under way, while a trial is left without the store's word
 
 	mu     sync.Mutex
 	status Status
@@ -157,12 +158,23 @@ func (a Action) writes() bool {
 	return false
 }
 
-// look reads the row, and asks the Host how a running trial does.
+// look reads the row, and asks the Host how a running trial does. While the member goes back without the store's word it does not
+// wait for an answer, and takes one that has come.
 func (m *Member) look(ctx context.Context) {
-	call, cancel := context.WithTimeout(ctx, m.o.Timing.CallTimeout)
-	v, err := m.o.Store.Look(call, m.o.ID)
-	cancel()
-	m.sit.Clock = m.o.Clock()
+	var v View
+	var err error
+	if m.sit.Leaving() {
+		l := m.lookAside(ctx)
+		if m.sit.Clock = m.o.Clock(); !l.ended() {
+			return
+		}
+		v, err, m.looking = l.view, l.err, nil
+	} else {
+		call, cancel := context.WithTimeout(ctx, m.o.Timing.CallTimeout)
+		v, err = m.o.Store.Look(call, m.o.ID)
+		cancel()
+		m.sit.Clock, m.looking = m.o.Clock(), nil // what is under way would be older
+	}
 	if err != nil {
 		m.sit = m.sit.Missed()
 		m.o.Logger.DebugContext(ctx, "the rollout store did not answer", "error", err)

@@ -506,3 +506,51 @@ func TestDamagedBytesAreFetchedAgain(t *testing.T) {
 		t.Errorf("it serves %q after the calls %v", m.running(), calls)
 	}
 }
+
+// hanging is a way to a store that answers nobody from a moment on: calls end when their time is up.
+type hanging struct {
+	barrier.Store
+	hangs atomic.Bool
+	looks atomic.Int64 // that did
+}
+
+func (h *hanging) Look(ctx context.Context, m barrier.MemberID) (barrier.View, error) {
+	if h.hangs.Load() {
+		h.looks.Add(1)
+		<-ctx.Done()
+		return barrier.View{}, ctx.Err()
+	}
+	return h.Store.Look(ctx, m)
+}
+
+// A store that hangs makes a member that is left alone as late as one call, not as one for each of its acts.
+func TestGuessDoesNotWaitForAStoreThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGroup(t, 1)
+		way := &hanging{Store: g.store}
+		m := run(g.member(g.machines[0], g.direct(), func(o *barrier.MemberOptions) { o.Store = way }).Run)
+		coordinator := g.coordinate(g.direct())
+		time.Sleep(15 * time.Second)
+		g.machines[0].mu.Lock()
+		g.machines[0].sick = "no origin"
+		g.machines[0].mu.Unlock()
+		g.propose("d1", time.Minute)
+		synctest.Wait()
+		g.serve("d1")
+		way.hangs.Store(true)
+		row, err := g.store.Current(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := coordinator.end(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(row.Rollout.RevertDue().Sub(row.Now) + barrier.DefaultTiming.CallTimeout + 10*time.Millisecond)
+		synctest.Wait()
+		g.serve("d0")
+		if way.looks.Load() == 0 {
+			t.Error("nobody looked")
+		}
+		endAll(t, m)
+	})
+}

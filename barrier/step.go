@@ -49,6 +49,14 @@ func (s Situation) running() bool {
 	return t != nil && t.TakenBack == "" && s.Local.Running == t.Pointer
 }
 
+// Leaving tells whether the member is on its way back from a trial without the store's word. What it does then needs no answer, so
+// a driver does not wait for one between two acts: one that hangs would make each as late as a call may be. An answer that has
+// come is observed before the next act all the same.
+func (s Situation) Leaving() bool {
+	t := s.Memory.Trial
+	return s.View == nil && t != nil && t.TakenBack == ByGuess && s.Local.Running == t.Pointer
+}
+
 // takeBack remembers that the trial is left without the store's word, before it is.
 func (s Situation) takeBack(why TakenBack) Action {
 	t := *s.Memory.Trial

@@ -63,6 +63,8 @@ type member struct {
 	newest    uint64          // the newest generation that it has seen
 	told      bool            // how the trial that it runs ended
 	unsure    bool            // a save failed, and may be there all the same
+	looking   bool            // beside the way back from a trial
+	answer    *answer         // that such a look got, not yet observed
 	acts      int
 }
 
@@ -107,21 +109,48 @@ func (p *member) look() {
 		return
 	}
 	id := p.machine.id
-	call(p.process, "look", func() (*sight, error) { return p.w.store.look(id) }, func(v *sight, err error) {
-		p.sit.Clock = p.mono()
-		if err != nil {
-			p.sit = p.sit.Missed()
+	ask := func() (*sight, error) { return p.w.store.look(id) }
+	if p.sit.Leaving() {
+		if a := p.answer; a != nil {
+			p.answer = nil
+			p.observe(a.v, a.err)
 		} else {
-			p.sit = p.sit.Observe(v.view, p.sit.Clock)
-			p.committed = v.committed
-			p.away(v.view)
-			p.told = p.told || told(v.view, p.sit.Memory.Trial)
-			if t := p.sit.Memory.Trial; t != nil && t.TakenBack == "" && p.sit.Local.Running == t.Pointer {
-				p.sit.Local.Health = p.host.converged()
-			}
+			p.sit.Clock = p.mono()
+		}
+		if p.sit.Leaving() && !p.looking {
+			p.looking = true
+			call(p.process, "look beside", ask, func(v *sight, err error) { p.looking, p.answer = false, &answer{v, err} })
 		}
 		p.judge()
+		return
+	}
+	call(p.process, "look", ask, func(v *sight, err error) {
+		p.answer = nil // it is older
+		p.observe(v, err)
+		p.judge()
 	})
+}
+
+// answer is what a look got.
+type answer struct {
+	v   *sight
+	err error
+}
+
+// observe notes what a look got.
+func (p *member) observe(v *sight, err error) {
+	p.sit.Clock = p.mono()
+	if err != nil {
+		p.sit = p.sit.Missed()
+		return
+	}
+	p.sit = p.sit.Observe(v.view, p.sit.Clock)
+	p.committed = v.committed
+	p.away(v.view)
+	p.told = p.told || told(v.view, p.sit.Memory.Trial)
+	if t := p.sit.Memory.Trial; t != nil && t.TakenBack == "" && p.sit.Local.Running == t.Pointer {
+		p.sit.Local.Health = p.host.converged()
+	}
 }
 
 // away counts that rollouts were decided while the process saw nothing.
