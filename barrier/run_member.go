@@ -17,6 +17,10 @@ const maxActs = 16
 // maxPace is the longest that a member does not look, however many hints come.
 const maxPace = 20 * time.Millisecond
 
+// maxGlance is the longest that a member which goes back without the store's word waits for an answer before each act: a store
+// that answers at all is heard, one that hangs does not keep it.
+const maxGlance = 100 * time.Millisecond
+
 // MemberOptions are what a Member runs on.
 type MemberOptions struct {
 	ID        MemberID
@@ -158,14 +162,15 @@ func (a Action) writes() bool {
 	return false
 }
 
-// look reads the row, and asks the Host how a running trial does. While the member goes back without the store's word it does not
-// wait for an answer, and takes one that has come.
+// look reads the row, and asks the Host how a running trial does. While the member goes back without the store's word it waits
+// for an answer for maxGlance, and takes one that has come since.
 func (m *Member) look(ctx context.Context) {
 	var v View
 	var err error
 	if m.sit.Leaving() {
 		l := m.lookAside(ctx)
-		if m.sit.Clock = m.o.Clock(); !l.ended() {
+		ended := l.wait(ctx, maxGlance)
+		if m.sit.Clock = m.o.Clock(); !ended {
 			return
 		}
 		v, err, m.looking = l.view, l.err, nil

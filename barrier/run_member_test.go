@@ -545,7 +545,7 @@ func TestGuessDoesNotWaitForAStoreThatHangs(t *testing.T) {
 		if err := coordinator.end(); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(row.Rollout.RevertDue().Sub(row.Now) + barrier.DefaultTiming.CallTimeout + 10*time.Millisecond)
+		time.Sleep(row.Rollout.RevertDue().Sub(row.Now) + barrier.DefaultTiming.CallTimeout + 310*time.Millisecond)
 		synctest.Wait()
 		g.serve("d0")
 		if way.looks.Load() == 0 {

@@ -50,7 +50,7 @@ func (s Situation) running() bool {
 }
 
 // Leaving tells whether the member is on its way back from a trial without the store's word. What it does then needs no answer, so
-// a driver does not wait for one between two acts: one that hangs would make each as late as a call may be. An answer that has
+// a driver hardly waits for one between two acts: one that hangs would make each as late as a call may be. An answer that has
 // come is observed before the next act all the same.
 func (s Situation) Leaving() bool {
 	t := s.Memory.Trial
