@@ -29,7 +29,8 @@ The plan is printed first, and exactly that plan is published: when somebody edi
 A problem in any zone stops everything. With --hold-broken the healthy zones are published, and each zone that has
 problems stays as it is published, or is left out when it never was; the plan shows every held zone and why.
 
-With --wait it ends when every node serves the new version, or with an error when a node refuses it or the time is up.
+With --wait it ends when the nodes serve the new version, or with an error when one refuses it or the time is up. Waited for are the
+members of a rollout; of a direct one all nodes that were ever heard, but those outside of the cohort that are silent.
 On a terminal a line shows how far the fleet is.` + rolloutHelp,
 		Args: args(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
@@ -103,7 +104,7 @@ func (a *app) apply(ctx context.Context, c *api.Client, f applyFlags) error {
 		a.printf("Nothing was published: version %d holds exactly this already.\n", result.Version)
 	}
 	if f.how.wait && result.Applied {
-		return a.waitForNodes(ctx, c, published{result.Version, result.Generation}, f.how.timeout)
+		return a.waitForNodes(ctx, c, published{result.Version, result.Generation}, nil, f.how.timeout)
 	}
 	return nil
 }

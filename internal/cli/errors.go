@@ -100,6 +100,7 @@ func (a *app) explain(err error) (message, next string) {
 	var withHint *hinted
 	var lines *lineErrors
 	var ended *endedError
+	var served *servedError
 	var network *url.Error
 	var op *net.OpError
 	switch {
@@ -111,6 +112,8 @@ func (a *app) explain(err error) (message, next string) {
 		return "", lines.hint
 	case errors.As(err, &ended):
 		return "", ended.hint()
+	case errors.As(err, &served):
+		return "", served.hint
 	case errors.Is(err, context.Canceled):
 		return "interrupted", ""
 	}

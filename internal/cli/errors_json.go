@@ -65,6 +65,10 @@ func (a *app) printJSONError(err error, message, next string, exit int) {
 	if errors.As(err, &ended) {
 		out.Code, out.Rollout = ended.code(), ended.rollout
 	}
+	var served *servedError
+	if errors.As(err, &served) {
+		out.Code, out.Rollout = served.code, served.rollout
+	}
 	if out.Problems != nil {
 		// They follow; the first line says how many there are.
 		out.Error, _, _ = strings.Cut(message, "\n")

@@ -105,7 +105,7 @@ func (a *app) rollback(ctx context.Context, c *api.Client, f rollbackFlags) erro
 		}
 	}
 	if err == nil && f.how.wait && result.RolledBack {
-		err = a.waitForNodes(ctx, c, published{result.Version, result.Generation}, f.how.timeout)
+		err = a.waitForNodes(ctx, c, published{result.Version, result.Generation}, nil, f.how.timeout)
 	}
 	return err
 }

@@ -183,7 +183,7 @@ func (a *app) printProposed(r *api.Rollout, waits bool) {
 	}
 }
 
-// waitForRollout follows what was proposed, then waits until every node serves it. With --json, answer prints the answer with
+// waitForRollout follows what was proposed, then waits until its members serve it. With --json, answer prints the answer with
 // the rollout as it ended.
 func (a *app) waitForRollout(ctx context.Context, c *api.Client, proposed *api.Rollout, how publishFlags, answer func(*api.Rollout) error) error {
 	if !a.json {
@@ -205,5 +205,5 @@ func (a *app) waitForRollout(ctx context.Context, c *api.Client, proposed *api.R
 	if !a.json {
 		a.printf("✓ %s v%d — generation %d\n", r.State, r.Version, r.Generation)
 	}
-	return a.waitForNodes(ctx, c, published{r.Version, r.Generation}, how.timeout)
+	return a.waitForNodes(ctx, c, published{r.Version, r.Generation}, r, how.timeout)
 }

@@ -24,7 +24,7 @@ type publishFlags struct {
 
 func (f *publishFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.BoolVar(&f.wait, "wait", false, "wait until every node serves it")
+	flags.BoolVar(&f.wait, "wait", false, "wait until the nodes serve it")
 	flags.DurationVar(&f.timeout, "timeout", 2*time.Minute, "how long --wait waits; for a rollout, unless this is given, as long as it may take")
 	flags.BoolVar(&f.coordinated, "coordinated", false, "put it to the cohort: its nodes take it over together or not at all")
 	flags.BoolVar(&f.direct, "direct", false, "each node takes it over on its own")
