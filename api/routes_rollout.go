@@ -209,7 +209,11 @@ func rolloutOf(r control.Rollout) Rollout {
 
 func rolloutMember(r control.Rollout, m control.RolloutMember) RolloutMember {
 	b := m.Ballot
-	fresh := !r.OnTrial() || r.Now.Sub(b.RenewedAt) <= r.EvidenceTTL
+	at := r.Now // evidence is judged by the store's time: now, or when it was decided
+	if !r.Open() {
+		at = r.DecidedAt
+	}
+	fresh := at.Sub(b.RenewedAt).Abs() <= r.EvidenceTTL
 	return RolloutMember{
 		ID: string(m.Member), Name: m.Name, Vote: string(b.Vote), Reason: b.Reason, VotedAt: utc(b.VotedAt), BuildDigest: b.BuildDigest,
 		Restarted: m.Restarted, Converged: b.Vote == barrier.Acked && !b.ConvergedSince.IsZero() && b.Withdrawn == "" && !m.Restarted && fresh,

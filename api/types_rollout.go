@@ -108,7 +108,8 @@ type RolloutMember struct {
 	Restarted bool `json:"restarted,omitzero"`
 	// Serves tells that it acknowledged the rollout's generation last, or a later one of a rollout that was not taken back.
 	Serves bool `json:"serves"`
-	// Converged tells that evidence of it stands that the trial works there, since ConvergedSince.
+	// Converged tells that evidence of it stands, or stood when the trial was decided, that the trial works there, since
+	// ConvergedSince. Evidence that had expired, or is of a process that restarted, is none.
 	Converged      bool      `json:"converged"`
 	ConvergedSince time.Time `json:"converged_since,omitzero"`
 	RenewedAt      time.Time `json:"renewed_at,omitzero"`

@@ -227,6 +227,9 @@ type evidence struct {
 	size    bool       // whether all seats of the epoch are there
 }
 
+// RestartedInWindow follows a member's id in the reason of a revert for which it restarted.
+const RestartedInWindow = ": restarted in the window"
+
 // weigh judges at an instant that is margin before now or margin after it, whichever is worse.
 func weigh(ro Rollout, seats []Seat, now time.Time, margin time.Duration) evidence {
 	e := evidence{size: len(seats) == ro.EpochSize}
@@ -234,7 +237,7 @@ func weigh(ro Rollout, seats []Seat, now time.Time, margin time.Duration) eviden
 		b := s.Ballot
 		switch {
 		case !s.Counts() || b.Vote != Acked:
-			e.failed = append(e.failed, fmt.Sprintf("%s: restarted in the window", s.Member))
+			e.failed = append(e.failed, string(s.Member)+RestartedInWindow)
 		case b.Withdrawn != "":
 			e.failed = append(e.failed, fmt.Sprintf("%s: %s", s.Member, b.Withdrawn))
 		case b.RenewedAt.Sub(now) > ro.EvidenceTTL+margin:

@@ -119,7 +119,7 @@ func (s *Service) rollout(ctx context.Context, id barrier.RolloutID) (Rollout, e
 	for _, seat := range seats {
 		seat.Ballot.Reason, seat.Ballot.Withdrawn = names.text(seat.Ballot.Reason), names.text(seat.Ballot.Withdrawn)
 		out.Members = append(out.Members, RolloutMember{
-			Seat: seat, Name: names.of(seat.Member), Restarted: ro.Open() && seat.Ballot.Boot != "" && !seat.Counts(),
+			Seat: seat, Name: names.of(seat.Member), Restarted: restarted(ro, seat),
 		})
 	}
 	for _, m := range waitingFor(ro, seats, row) {
@@ -127,6 +127,15 @@ func (s *Service) rollout(ctx context.Context, id barrier.RolloutID) (Rollout, e
 	}
 	out.Seen, err = out.seen()
 	return out, err
+}
+
+// restarted tells whether the process that voted was gone before the decision. What became of it later nobody asks, so of a rollout
+// that is over the decision's reason tells.
+func restarted(ro barrier.Rollout, seat barrier.Seat) bool {
+	if ro.Open() {
+		return seat.Ballot.Boot != "" && !seat.Counts()
+	}
+	return strings.Contains(ro.Reason, string(seat.Member)+barrier.RestartedInWindow)
 }
 
 // waitingFor is whose vote or evidence is missing, as a coordinator would judge now.

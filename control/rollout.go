@@ -69,8 +69,12 @@ type RolloutMember struct {
 type RolloutOpenError struct{ Rollout barrier.Rollout }
 
 func (e *RolloutOpenError) Error() string {
-	return fmt.Sprintf("rollout %s (generation %d, version %d) is %s: wait for its end, or abort or revert it first",
-		e.Rollout.ID, e.Rollout.Generation, e.Rollout.Version, e.Rollout.State)
+	state, verb := string(e.Rollout.State), "abort"
+	if e.Rollout.OnTrial() {
+		state, verb = "on trial", "revert"
+	}
+	return fmt.Sprintf("rollout %s (generation %d, version %d) is %s: wait for its end, or %s it first",
+		e.Rollout.ID, e.Rollout.Generation, e.Rollout.Version, state, verb)
 }
 
 func (e *RolloutOpenError) Is(target error) bool { return target == ErrRolloutOpen }

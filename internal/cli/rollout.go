@@ -118,12 +118,21 @@ func (a *app) rolloutEndCommand(verb, short string, end func(*api.Client, contex
 			if err != nil {
 				return err
 			}
-			r, err := end(c, cmd.Context(), rolloutID(args), message)
+			before, err := c.Rollout(cmd.Context(), rolloutID(args))
+			if err != nil {
+				return err
+			}
+			r, err := end(c, cmd.Context(), before.ID, message)
 			if err != nil {
 				return err
 			}
 			if a.json {
 				return a.printJSON(r)
+			}
+			if !before.Open {
+				a.printf("rollout %s of v%d had been %s already at %s, by %s: %s\n",
+					r.ID, r.Version, r.State, moment(r.DecidedAt), inert(r.DecidedBy), inert(r.Reason))
+				return nil
 			}
 			a.printf("%s rollout %s of v%d\n", r.State, r.ID, r.Version)
 			return nil

@@ -125,8 +125,10 @@ func convergedCell(r *api.Rollout, m api.RolloutMember) string {
 		return fmt.Sprintf("yes, for %s: %s", span(r.Now.Sub(m.ConvergedSince)), m.Detail)
 	case m.Converged:
 		return "yes: " + m.Detail
+	case m.Restarted && !m.ConvergedSince.IsZero():
+		return "void: it restarted"
 	case !m.ConvergedSince.IsZero():
-		return "NO: it has not said so since " + moment(m.RenewedAt)
+		return "expired: it has not said so since " + moment(m.RenewedAt)
 	}
 	return ""
 }

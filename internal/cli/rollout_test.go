@@ -71,6 +71,11 @@ func TestRolloutChanges(t *testing.T) {
 			[]string{"node1 does not say any more that it works"},
 		},
 		{
+			"evidence expired, and is told once", played(9, "committed", with(one, func(m *api.RolloutMember) { works(m); m.Converged = false }), a2),
+			played(12, "reverted", with(one, func(m *api.RolloutMember) { works(m); m.Converged = false }), a2),
+			[]string{"reverted by coordinator 4: node2: answered 502"},
+		},
+		{
 			"withdrawn", played(3, "committed", with(one, works), a2),
 			played(9, "reverted", with(one, func(m *api.RolloutMember) { works(m); m.Converged, m.Withdrawn = false, "502" }), a2),
 			[]string{"node1 does not work with it: 502", "reverted by coordinator 4: node2: answered 502"},
