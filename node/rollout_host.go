@@ -21,6 +21,7 @@ type cohort struct {
 	cfg RolloutConfig
 
 	view   atomic.Pointer[barrier.View] // that was read last; the member looks beside a build, too
+	missed atomic.Bool                  // the last look had no answer
 	opened *candidate                   // that was verified last
 	asked  barrier.Pointer              // that the agent was nudged for last
 }
@@ -60,10 +61,15 @@ type look struct {
 
 func (l look) Look(ctx context.Context, m barrier.MemberID) (barrier.View, error) {
 	v, err := l.Voter.Look(ctx, m)
-	if err == nil {
-		l.c.view.Store(&v)
+	if err != nil {
+		l.c.missed.Store(true)
+		return v, err
 	}
-	return v, err
+	l.c.view.Store(&v)
+	if l.c.missed.Swap(false) {
+		signal(l.c.a.wake) // what this node did alone is to be told now, not after the agent's pause
+	}
+	return v, nil
 }
 
 // voting returns the rollout that waits for votes, or nil.

@@ -94,8 +94,8 @@ func (a *Agent) backoff(failures int) time.Duration {
 	return d - time.Duration(a.cfg.Jitter()*float64(d)/2)
 }
 
-// question is the next poll, and the context to ask it under.
-func (a *Agent) question(ctx context.Context) (nodeproto.Poll, context.Context) {
+// question is the next poll, the context to ask it under, and what is served as it is asked.
+func (a *Agent) question(ctx context.Context) (nodeproto.Poll, context.Context, *installed) {
 	a.work.Lock()
 	defer a.work.Unlock()
 	ask := nodeproto.Poll{TrustedKeys: a.cfg.Keys.IDs(), Rejected: a.rejected, Held: a.heldPayload(), Trial: a.trialID()}
@@ -113,11 +113,11 @@ func (a *Agent) question(ctx context.Context) (nodeproto.Poll, context.Context) 
 	}
 	// Nothing may wait while there is something to report.
 	if a.pending != nil || a.cfg.Wait == 0 {
-		return ask, ctx
+		return ask, ctx, a.served
 	}
 	ask.Wait = a.cfg.Wait
 	ctx, a.interrupt = context.WithCancelCause(ctx)
-	return ask, ctx
+	return ask, ctx, a.served
 }
 
 // answered ends the poll under asked and reports whether it was given up.
@@ -131,7 +131,7 @@ func (a *Agent) answered(asked context.Context) bool {
 }
 
 func (a *Agent) poll(ctx context.Context) outcome {
-	ask, asked := a.question(ctx)
+	ask, asked, served := a.question(ctx)
 	answer, err := a.cfg.Source.Poll(asked, ask)
 	a.work.Lock()
 	defer a.work.Unlock()
@@ -143,6 +143,10 @@ func (a *Agent) poll(ctx context.Context) outcome {
 		return outcomeNudged
 	}
 	ahead := errors.Is(err, nodeproto.ErrAhead)
+	if a.served != served && (err == nil || ahead) {
+		// A rollout moved the node on meanwhile: this is of what was served when the question was sent.
+		return outcomeNudged
+	}
 	a.update(func(s *Status) { s.Ahead = ahead })
 	if ahead {
 		a.log.Error("the control plane is behind this node; serving goes on", "error", err)
