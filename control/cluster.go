@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/guardyn-edge/guardyn/barrier"
+	"github.com/guardyn-edge/guardyn/zone"
 )
 
 // actionSettings names a change of the cluster's settings in the audit log.
@@ -45,7 +46,7 @@ func (s *Service) PutClusterSettings(ctx context.Context, p Principal, c Cluster
 	a := s.entry(p, "", actionSettings, "cluster")
 	a.Detail = detail(map[string]any{
 		"rollout": string(c.Rollout), "confirm_window": c.ConfirmWindow.String(), "deadline": c.Deadline.String(),
-		"soak": c.Soak.String(), "margin": c.Margin, "before_revision": c.Revision,
+		"soak": c.Soak.String(), "margin": zone.Percent(c.Margin).String(), "before_revision": c.Revision,
 	})
 	var err error
 	if c.Revision, err = s.store.PutClusterSettings(ctx, c, a); err != nil {
@@ -106,7 +107,7 @@ func (c ClusterSettings) problems() []*Problem {
 		}
 	}
 	if c.Margin < 1 || c.Margin > maxMargin {
-		refuse("margin", "margin_invalid", "margin is %d hundredths of a percentage point, not from 1 to %d", c.Margin, maxMargin)
+		refuse("margin", "margin_invalid", "margin is %s, not from %s to %s", zone.Percent(c.Margin), zone.Percent(1), zone.Percent(maxMargin))
 	}
 	return found
 }
@@ -195,21 +196,21 @@ func (h *publishing) take(r *RolloutRequest) []*Problem {
 	if !h.coordinated() && r.ConfirmWindow == nil {
 		h.ConfirmWindow = 0 // it is the platform's, for those that are
 	}
-	set := func(object string, to, from *time.Duration, standard time.Duration) {
+	set := func(object string, to, from *time.Duration) {
 		if from == nil {
 			return
 		}
-		*to = cmp.Or(*from, standard)
+		*to = *from
 		if h.Rollout == RolloutDirect && object != "confirm_window" {
 			found = append(found, rolloutProblem(object, object+"_without_coordinated",
 				"%s is of a coordinated rollout: ask for one, or leave it out", object))
 		}
 	}
-	set("confirm_window", &h.ConfirmWindow, r.ConfirmWindow, 0)
-	set("deadline", &h.Deadline, r.Deadline, barrier.DefaultDeadline)
-	set("soak", &h.Soak, r.Soak, barrier.DefaultSoak)
+	set("confirm_window", &h.ConfirmWindow, r.ConfirmWindow)
+	set("deadline", &h.Deadline, r.Deadline)
+	set("soak", &h.Soak, r.Soak)
 	if r.Margin != nil {
-		h.Margin = cmp.Or(*r.Margin, DefaultMargin)
+		h.Margin = *r.Margin
 		if h.Rollout == RolloutDirect {
 			found = append(found, rolloutProblem("margin", "margin_without_coordinated",
 				"margin is of a coordinated rollout: ask for one, or leave it out"))

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/guardyn-edge/guardyn/api"
+	"github.com/guardyn-edge/guardyn/zone"
 )
 
 func (a *app) clusterCommand() *cobra.Command {
@@ -84,15 +85,17 @@ func (a *app) printCluster(s *api.ClusterSettings) error {
 var clusterKeys = map[string]func(*api.ClusterSettings, string) error{
 	"rollout":        func(s *api.ClusterSettings, v string) error { s.Rollout = v; return nil },
 	"confirm_window": func(s *api.ClusterSettings, v string) error { return setSpan(&s.ConfirmWindow, v) },
-	"deadline":       func(s *api.ClusterSettings, v string) error { return setSpan(&s.Deadline, v) },
-	"soak":           func(s *api.ClusterSettings, v string) error { return setSpan(&s.Soak, v) },
+	"deadline":       func(s *api.ClusterSettings, v string) error { return notZero(v, &s.Deadline, setSpan) },
+	"soak":           func(s *api.ClusterSettings, v string) error { return notZero(v, &s.Soak, setSpan) },
 	"margin": func(s *api.ClusterSettings, v string) (err error) {
 		if v == "" {
 			s.Margin = 0
 			return nil
 		}
-		s.Margin, err = parseMargin(v)
-		return err
+		return notZero(v, &s.Margin, func(to *zone.Percent, v string) (err error) {
+			*to, err = parseMargin(v)
+			return err
+		})
 	},
 }
 
@@ -105,6 +108,26 @@ func setSpan(to *api.Duration, v string) error {
 	*to = api.Duration(d)
 	return err
 }
+
+var errZero = errors.New("it cannot be zero")
+
+// notZero reads v by set: that a zero stands for the default is for those who leave a value empty.
+func notZero[T comparable](v string, to *T, set func(*T, string) error) error {
+	var zero T
+	if err := set(to, v); err != nil || v == "" || *to != zero {
+		return err
+	}
+	return errZero
+}
+
+// clusterRanges are what is allowed, as docs/guide/publishing.md has it.
+var clusterRanges = map[string]string{
+	"rollout": "direct or coordinated", "confirm_window": "0s, or at least twice the soak, up to 24h", "deadline": "100ms to 24h",
+	"soak": "1ms to 24h", "margin": marginRange,
+}
+
+// marginRange are the margins that are allowed.
+const marginRange = "0.01% to 100%"
 
 // clusterEdit reads KEY=VALUE arguments.
 func clusterEdit(cmd *cobra.Command, args []string) (func(*api.ClusterSettings), error) {
@@ -119,7 +142,7 @@ func clusterEdit(cmd *cobra.Command, args []string) (func(*api.ClusterSettings),
 			return nil, usagef(cmd, "there is no key %q; the keys are %s", key, strings.Join(slices.Sorted(maps.Keys(clusterKeys)), ", "))
 		}
 		if err := set(&api.ClusterSettings{}, value); err != nil {
-			return nil, usagef(cmd, "%s=%s: want a time span as 90s, of margin percentage points as 2%%", key, value)
+			return nil, usagef(cmd, "%s=%s: want %s, or nothing for the default", key, value, clusterRanges[key])
 		}
 		values[key] = value
 	}

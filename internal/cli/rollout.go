@@ -27,6 +27,14 @@ func rolloutID(args []string) string {
 	return api.CurrentRollout
 }
 
+// oneRollout checks the arguments of a command that takes a rollout's id, or none.
+func oneRollout(cmd *cobra.Command, given []string) error {
+	if len(given) == 1 && given[0] == "" {
+		return usagef(cmd, "the id of a rollout is empty: leave it out for the newest")
+	}
+	return args(0, 1)(cmd, given)
+}
+
 func (a *app) rolloutStatusCommand() *cobra.Command {
 	var watch bool
 	cmd := a.jsonFlag(&cobra.Command{
@@ -39,7 +47,7 @@ acknowledged that it does. CONVERGED is what its checks saw on trial, or what fa
 
 With --watch it follows the rollout until it is over: as a table on a terminal, else by a line for each change, and with --json
 by a line of JSON for each. The exit code then is that of gdn rollout wait.`,
-		Args: args(0, 1),
+		Args: oneRollout,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := a.client()
 			if err != nil {
@@ -76,7 +84,7 @@ func (a *app) rolloutWaitCommand() *cobra.Command {
 
 The exit code is 0 when it was committed (and confirmed, if it was tried), 3 when it was aborted, 4 when it was reverted, 5 when
 it is still open at --timeout, and 1 when that cannot be told.`,
-		Args: args(0, 1),
+		Args: oneRollout,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if timeout < 0 {
 				return usagef(cmd, "--timeout %s: want a time span, as 5m", timeout)
@@ -112,7 +120,7 @@ func (a *app) rolloutEndCommand(verb, short string, end func(*api.Client, contex
 	cmd := a.jsonFlag(&cobra.Command{
 		Use:   verb + " [ID]",
 		Short: short,
-		Args:  args(0, 1),
+		Args:  oneRollout,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := a.client()
 			if err != nil {
@@ -160,7 +168,7 @@ func (a *app) rolloutHistoryCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			t := &table{head: []string{"GENERATION", "STATE", "VERSION", "KIND", "PROPOSED", "TOOK", "NODES", "TRIAL", "BY", "MESSAGE", "REASON", "ID"}}
+			t := &table{head: []string{"GENERATION", "STATE", "VERSION", "ID", "KIND", "PROPOSED", "TOOK", "NODES", "TRIAL", "BY", "MESSAGE", "REASON"}}
 			for _, r := range all {
 				took, trial := "", ""
 				if !r.Open && !r.DecidedAt.IsZero() {
@@ -169,8 +177,8 @@ func (a *app) rolloutHistoryCommand() *cobra.Command {
 				if r.ConfirmWindow > 0 {
 					trial = r.ConfirmWindow.String()
 				}
-				t.row(strconv.FormatUint(r.Generation, 10), stateWord(&r), fmt.Sprintf("v%d", r.Version), r.Kind, moment(r.ProposedAt), took,
-					strconv.Itoa(r.EpochSize), trial, r.ProposedBy, r.Message, r.Reason, r.ID)
+				t.row(strconv.FormatUint(r.Generation, 10), stateWord(&r), fmt.Sprintf("v%d", r.Version), r.ID, r.Kind, moment(r.ProposedAt), took,
+					strconv.Itoa(r.EpochSize), trial, r.ProposedBy, r.Message, r.Reason)
 			}
 			return a.printTable(t, all)
 		},
@@ -186,7 +194,7 @@ func (a *app) printProposed(r *api.Rollout, waits bool) {
 		trial = fmt.Sprintf(", then %s on trial", r.ConfirmWindow)
 	}
 	a.printf("\n✓ proposed v%d to %s — not live yet\n  rollout %s, generation %d: %s to agree%s\n",
-		r.Version, count(r.EpochSize, "node"), r.ID, r.Generation, span(r.Deadline.Sub(r.ProposedAt)), trial)
+		r.Version, count(r.EpochSize, "node"), r.ID, r.Generation, r.Deadline.Sub(r.ProposedAt).Round(time.Millisecond), trial)
 	if !waits {
 		a.printf("  gdn rollout status --watch shows how it goes\n")
 	}

@@ -48,6 +48,10 @@ func (f *publishFlags) options(cmd *cobra.Command) (*api.RolloutOptions, error) 
 		o.Mode, given = "coordinated", true
 	case f.direct:
 		o.Mode, given = "direct", true
+	case cmd.Flags().Changed("coordinated"): // --coordinated=false
+		o.Mode, given = "direct", true
+	case cmd.Flags().Changed("direct"):
+		o.Mode, given = "coordinated", true
 	}
 	for _, d := range []struct {
 		name string
@@ -65,7 +69,7 @@ func (f *publishFlags) options(cmd *cobra.Command) (*api.RolloutOptions, error) 
 	if cmd.Flags().Changed("margin") {
 		margin, err := parseMargin(f.margin)
 		if err != nil {
-			return nil, usagef(cmd, "--margin %q: want percentage points, as 2%%", f.margin)
+			return nil, usagef(cmd, "--margin %q: want percentage points, %s", f.margin, marginRange)
 		}
 		o.Margin, given = &margin, true
 	}
