@@ -31,8 +31,9 @@ func heldDictionary(h http.Header) seal.DictionaryID {
 	if len(v) != 1 || len(v[0]) != len(":")*2+base64.StdEncoding.EncodedLen(len(d)) || !accepts(h["Accept-Encoding"], codingName) {
 		return d
 	}
-	text, ok := strings.CutPrefix(v[0], ":")
-	if text, ok = strings.CutSuffix(text, ":"); !ok {
+	text, begins := strings.CutPrefix(v[0], ":")
+	text, ends := strings.CutSuffix(text, ":")
+	if !begins || !ends {
 		return d
 	}
 	raw, err := base64.StdEncoding.Strict().DecodeString(text)
