@@ -98,6 +98,7 @@ type ApplyRequest struct {
 
 // ApplyResult tells what an apply did. When Applied is false, Reason is no_changes and Version the live one, or Reason is
 // rollout and Version and Generation are those of Rollout, which was proposed.
+// gdn apply --wait tells what became of it: Applied is true once it is what the fleet serves.
 type ApplyResult struct {
 	Applied     bool   `json:"applied"`
 	Reason      string `json:"reason,omitempty"`

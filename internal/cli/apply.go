@@ -89,6 +89,9 @@ func (a *app) apply(ctx context.Context, c *api.Client, f applyFlags) error {
 	if result.Rollout != nil && f.how.wait {
 		return a.waitForRollout(ctx, c, result.Rollout, f.how, func(r *api.Rollout) error {
 			result.Rollout = r
+			if wentLive(r) {
+				result.Applied, result.Reason = true, ""
+			}
 			return a.printJSON(result)
 		})
 	}

@@ -126,6 +126,11 @@ type endedError struct {
 	after   time.Duration // of exitOpen
 }
 
+// wentLive tells whether a rollout is over and what it carried is what the fleet serves.
+func wentLive(r *api.Rollout) bool {
+	return r.State == "confirmed" || r.State == "committed" && !r.OnTrial
+}
+
 // outcome is nil for a rollout that came to its good end.
 func outcome(r *api.Rollout) error {
 	switch r.State {

@@ -192,3 +192,23 @@ func TestFollow(t *testing.T) {
 		t.Errorf("nobody there: %+v, %v", r, err)
 	}
 }
+
+func TestWentLive(t *testing.T) {
+	for _, tc := range []struct {
+		state string
+		trial bool
+		want  bool
+	}{
+		{"proposed", false, false},
+		{"staging", false, false},
+		{"committed", true, false},
+		{"committed", false, true},
+		{"confirmed", false, true},
+		{"aborted", false, false},
+		{"reverted", false, false},
+	} {
+		if got := wentLive(&api.Rollout{State: tc.state, OnTrial: tc.trial}); got != tc.want {
+			t.Errorf("%s, on trial %t: %t", tc.state, tc.trial, got)
+		}
+	}
+}
