@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/guardyn-edge/guardyn/api"
-	"github.com/guardyn-edge/guardyn/internal/nodeproto"
 )
 
 // waitEvery is how often the nodes are asked for while waiting.
@@ -17,7 +16,7 @@ const waitEvery = 500 * time.Millisecond
 type published struct{ version, generation uint64 }
 
 // quietAfter is how long a node outside of the cohort is waited for that is not heard: every node polls once in that time.
-const quietAfter = nodeproto.MaxWait + nodeproto.DefaultInterval
+const quietAfter = time.Minute
 
 // patience says which nodes are waited for: the members of a rollout or, with none, all that were ever heard, but those
 // outside of the cohort that fell silent, which were drained perhaps.
