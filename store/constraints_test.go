@@ -106,8 +106,8 @@ var refused = []struct{ name, on, statement, by string }{
 	{"audit changed", "", `UPDATE edge.audit SET outcome = 'ok'`, "append-only"},
 	{"audit deleted", "", `DELETE FROM edge.audit`, "append-only"},
 	{"audit truncated", "Postgres", `TRUNCATE edge.audit`, "append-only"},
-	{"audit replaced", "SQLite", `REPLACE INTO audit SELECT id, at, workspace, 'someone else', origin, action, target, outcome, detail FROM audit`, "append-only"},
-	{"audit upserted", "Postgres", `INSERT INTO edge.audit SELECT * FROM edge.audit ON CONFLICT (id) DO UPDATE SET actor = 'someone else'`, "append-only"},
+	{"audit replaced", "SQLite", `REPLACE INTO audit SELECT position, id, at, workspace, 'someone else', origin, action, target, outcome, detail FROM audit`, "append-only"},
+	{"audit upserted", "Postgres", `INSERT INTO edge.audit OVERRIDING USER VALUE SELECT * FROM edge.audit ON CONFLICT (id) DO UPDATE SET actor = 'someone else'`, "append-only"},
 
 	{"activation changed", "", `UPDATE edge.activation SET version = 2 WHERE generation = 1`, "append-only"},
 	{"activation deleted", "", `DELETE FROM edge.activation`, "append-only"},

@@ -14,7 +14,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
-	_ "modernc.org/sqlite" // registers the driver "sqlite"
+	"modernc.org/sqlite" // registers the driver "sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
 )
 
 const (
@@ -22,6 +23,8 @@ const (
 	maxIdleTime = 5 * time.Minute
 	// busyTimeout is how long SQLite waits for another process that writes.
 	busyTimeout = 10 * time.Second
+	// busyEvery is how often it is tried where SQLite does not wait by itself.
+	busyEvery = 20 * time.Millisecond
 )
 
 // ErrURL means that a Postgres URL does not parse. What is wrong with it is not told: the URL may hold a password.
@@ -44,11 +47,29 @@ func SQLite(ctx context.Context, path string, more url.Values) (writer, reader *
 	reader.SetMaxIdleConns(readers)
 	// The writer first: it is the one that may turn the file to WAL.
 	for _, pool := range []*sql.DB{writer, reader} {
-		if err := pool.PingContext(ctx); err != nil {
+		if err := pingSQLite(ctx, pool); err != nil {
 			return nil, nil, errors.Join(err, reader.Close(), writer.Close())
 		}
 	}
 	return writer, reader, nil
+}
+
+// pingSQLite connects. Turning a file to WAL is refused at once, without the busy timeout, while another process is turning it or folds
+// its log: that is waited for here, for as long.
+func pingSQLite(ctx context.Context, pool *sql.DB) error {
+	tick := time.NewTicker(busyEvery)
+	defer tick.Stop()
+	for began := time.Now(); ; {
+		err := pool.PingContext(ctx)
+		if busy, ok := errors.AsType[*sqlite.Error](err); !ok || busy.Code()&0xff != sqlite3.SQLITE_BUSY || time.Since(began) > busyTimeout {
+			return err
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return errors.Join(err, ctx.Err())
+		}
+	}
 }
 
 // sqliteName is the driver's name of a file; who does not begin IMMEDIATE only reads.
