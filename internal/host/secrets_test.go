@@ -43,7 +43,7 @@ func TestIdentities(t *testing.T) {
 		}
 		return path
 	}
-	broken := one.String()[:40] + "Q" + one.String()[41:]
+	broken := one.String()[:40] + "B" + one.String()[41:] // a letter that Bech32 does not have
 	for _, tc := range []struct {
 		name, setting string
 		n             int
