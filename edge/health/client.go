@@ -12,7 +12,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/guardyn-edge/guardyn/internal/originguard"
 	"github.com/guardyn-edge/guardyn/zone"
@@ -51,13 +50,7 @@ type Client struct {
 func NewClient(c ClientConfig) *Client {
 	client := &Client{
 		userAgent: c.UserAgent,
-		dialer: net.Dialer{Resolver: c.Resolver, Control: func(_, address string, _ syscall.RawConn) error {
-			a, err := netip.ParseAddrPort(address)
-			if err != nil {
-				return err
-			}
-			return originguard.Check(a.Addr(), c.AllowedOrigins)
-		}},
+		dialer:    net.Dialer{Resolver: c.Resolver, Control: originguard.Control(c.AllowedOrigins)},
 	}
 	if client.userAgent == "" {
 		client.userAgent = userAgent
@@ -111,14 +104,11 @@ func targetOf(ctx context.Context) *Target { return ctx.Value(targetKey{}).(*Tar
 
 // dial opens a connection to an address that the guard lets pass.
 func (c *Client) dial(ctx context.Context, t *Target) (net.Conn, error) {
-	host, port, err := net.SplitHostPort(t.Address)
+	address, err := originguard.Absolute(t.Address)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := netip.ParseAddr(host); err != nil {
-		host += "." // absolute: no search domain of this machine applies
-	}
-	return c.dialer.DialContext(ctx, "tcp", net.JoinHostPort(host, port))
+	return c.dialer.DialContext(ctx, "tcp", address)
 }
 
 // Check makes one check of t until ctx ends: it connects and, unless h is nil or of type tcp, asks by HTTP for

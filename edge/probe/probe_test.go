@@ -174,6 +174,16 @@ func TestHealthChecks(t *testing.T) {
 	}
 	other := https
 	other.SNI = "other.test"
+	clear2 := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.ProtoMajor != 2 {
+			w.WriteHeader(505)
+		}
+	}))
+	clear2.Config.Protocols = new(http.Protocols)
+	clear2.Config.Protocols.SetUnencryptedHTTP2(true)
+	clear2.Start()
+	t.Cleanup(clear2.Close)
+	h2c := zone.Origin{Name: "h2c", Address: clear2.Listener.Addr().String(), Scheme: zone.SchemeH2C}
 	own := x509.NewCertPool()
 	own.AddCert(secure.Certificate())
 	for name, row := range map[string]struct {
@@ -186,6 +196,7 @@ func TestHealthChecks(t *testing.T) {
 		"tcp":                     {nil, plain.zone(), &zone.HealthCheck{Type: "tcp"}, ""},
 		"http, 503":               {nil, plain.zone(), &zone.HealthCheck{}, "/ answers 503"},
 		"http, 503 expected":      {nil, plain.zone(), &zone.HealthCheck{ExpectedStatus: []int{503}}, ""},
+		"h2c":                     {nil, h2c, &zone.HealthCheck{}, ""},
 		"https, own roots":        {own, https, &zone.HealthCheck{Path: "/alive"}, ""},
 		"https, another path":     {own, https, &zone.HealthCheck{Path: "/dead"}, "/dead answers 418"},
 		"https, system's roots":   {nil, https, &zone.HealthCheck{Path: "/alive"}, "certificate"},

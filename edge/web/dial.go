@@ -86,21 +86,17 @@ type dialer struct {
 
 // newDialer counts in refused the connections that the guard stopped.
 func newDialer(c *Config, refused *atomic.Uint64) *dialer {
-	allowed := c.AllowedOrigins
+	guard := originguard.Control(c.AllowedOrigins)
 	return &dialer{
 		net: net.Dialer{
 			Timeout:  c.DialTimeout,
 			Resolver: c.Resolver,
-			Control: func(_, address string, _ syscall.RawConn) error {
-				a, err := netip.ParseAddrPort(address)
-				if err != nil {
-					return err
-				}
-				if err := originguard.Check(a.Addr(), allowed); err != nil {
+			Control: func(network, address string, conn syscall.RawConn) error {
+				err := guard(network, address, conn)
+				if _, ok := errors.AsType[*originguard.RefusedError](err); ok {
 					refused.Add(1)
-					return err
 				}
-				return nil
+				return err
 			},
 		},
 		tls:  &tls.Config{RootCAs: c.OriginRoots, MinVersion: tls.VersionTLS12, ClientSessionCache: tls.NewLRUClientSessionCache(1024)},
@@ -111,14 +107,11 @@ func newDialer(c *Config, refused *atomic.Uint64) *dialer {
 // dialTarget opens a TCP connection to t.
 func (d *dialer) dialTarget(ctx context.Context, t *target) (net.Conn, error) {
 	if len(t.addresses) == 0 {
-		host, port, err := net.SplitHostPort(t.host)
+		address, err := originguard.Absolute(t.host)
 		if err != nil {
 			return nil, err
 		}
-		if _, err := netip.ParseAddr(host); err != nil {
-			host += "." // absolute: no search domain of this machine applies
-		}
-		return d.net.DialContext(ctx, "tcp", net.JoinHostPort(host, port))
+		return d.net.DialContext(ctx, "tcp", address)
 	}
 	var errs []error
 	start := int(d.turn.Add(1))
