@@ -24,6 +24,9 @@ func (p Principal) may(r Role) error {
 	return nil
 }
 
+// MayView asks for the least role, for what is the same in every workspace.
+func (p Principal) MayView() error { return p.may(RoleViewer) }
+
 // operates asks for the platform's role.
 func (p Principal) operates() error {
 	if p.UserID == "" || !p.Operator {
