@@ -6,23 +6,30 @@ import (
 	"time"
 )
 
-// TestBatch: messages that wait come in few calls, all are answered, and one answer that the system does not take does not
-// hold back those behind it.
-func TestBatch(t *testing.T) {
+// batchOf returns a batch on a socket, and a client of the socket.
+func batchOf(t *testing.T, control bool) (*batch, *net.UDPConn) {
+	t.Helper()
 	server, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer server.Close()
+	t.Cleanup(func() { server.Close() })
 	client, err := net.DialUDP("udp4", nil, server.LocalAddr().(*net.UDPAddr))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer client.Close()
-	b, err := newBatch(server, false)
+	t.Cleanup(func() { client.Close() })
+	b, err := newBatch(server, control)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return b, client
+}
+
+// TestBatch: messages that wait come in few calls, all are answered, and one answer that the system does not take does not
+// hold back those behind it.
+func TestBatch(t *testing.T) {
+	b, client := batchOf(t, false)
 	const messages = 2*batchSize + 3
 	for i := range messages {
 		if _, err := client.Write([]byte{byte(i)}); err != nil {
@@ -68,20 +75,7 @@ func TestBatch(t *testing.T) {
 
 // TestBatchCut: a message that fills what is read is told apart, and the next one has all of its room again.
 func TestBatchCut(t *testing.T) {
-	server, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer server.Close()
-	client, err := net.DialUDP("udp4", nil, server.LocalAddr().(*net.UDPAddr))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
-	b, err := newBatch(server, true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b, client := batchOf(t, true)
 	for _, size := range []int{readSize + 1, readSize - 1, readSize, 1, 0} {
 		if _, err := client.Write(make([]byte, size)); err != nil {
 			t.Fatal(err)

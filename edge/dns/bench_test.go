@@ -97,16 +97,29 @@ func BenchmarkRespond(b *testing.B) {
 
 // BenchmarkUDP asks over loopback, one query at a time from each of many clients: server, clients and system
 // together.
-func BenchmarkUDP(b *testing.B) {
-	s, err := NewServer(Config{Live: benchView(b, 1000), Addr: "127.0.0.1:0", RateLimit: -1})
+// served is a server that serves until the test ends.
+func served(t testing.TB, c Config) *Server {
+	t.Helper()
+	s, err := NewServer(c)
 	if err != nil {
-		b.Fatal(err)
+		t.Fatal(err)
 	}
 	if err := s.Listen(); err != nil {
-		b.Fatal(err)
+		t.Fatal(err)
 	}
 	done := make(chan error, 1)
 	go func() { done <- s.Serve(context.Background()) }()
+	t.Cleanup(func() {
+		s.Close()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+func BenchmarkUDP(b *testing.B) {
+	s := served(b, Config{Live: benchView(b, 1000), Addr: "127.0.0.1:0", RateLimit: -1})
 	m := new(mdns.Msg)
 	m.SetQuestion("www.zone7.example.", mdns.TypeA)
 	query, err := m.Pack()
@@ -136,23 +149,11 @@ func BenchmarkUDP(b *testing.B) {
 		}
 	})
 	b.StopTimer()
-	s.Close()
-	if err := <-done; err != nil {
-		b.Error(err)
-	}
 }
 
 // TestNoAllocation: what a query costs does not grow the heap, from the socket to the socket.
 func TestNoAllocation(t *testing.T) {
-	s, err := NewServer(Config{Live: benchView(t, 10), Addr: "127.0.0.1:0", RateLimitSlip: 1, RateLimit: 1000, NSID: "node"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Listen(); err != nil {
-		t.Fatal(err)
-	}
-	done := make(chan error, 1)
-	go func() { done <- s.Serve(context.Background()) }()
+	s := served(t, Config{Live: benchView(t, 10), Addr: "127.0.0.1:0", RateLimitSlip: 1, RateLimit: 1000, NSID: "node"})
 	conn, err := net.Dial("udp", s.Addr().String())
 	if err != nil {
 		t.Fatal(err)
@@ -195,8 +196,4 @@ func TestNoAllocation(t *testing.T) {
 		t.Error("the limit was not reached")
 	}
 	conn.Close()
-	s.Close()
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
 }

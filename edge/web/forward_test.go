@@ -345,11 +345,7 @@ func TestClientThatLeavesAmidItsBody(t *testing.T) {
 		if got := readReplies(t, c); len(got) != 0 {
 			t.Errorf("got %+v, which nobody said", got)
 		}
-		n.stop()
-		if err := <-n.ended; err != nil {
-			t.Error(err)
-		}
-		n.ended <- nil
+		n.end()
 		if m := n.Metrics(); m.OriginErrors != 0 || m.Requests[0] != 1 {
 			t.Errorf("%q: got %+v, want one request whose client left", sent, m)
 		}

@@ -55,6 +55,16 @@ func startNode(t testing.TB, configure ...func(*Config)) *node {
 	return n
 }
 
+// end stops the node and waits for the end of all that it does, before the test's own.
+func (n *node) end() {
+	n.t.Helper()
+	n.stop()
+	if err := <-n.ended; err != nil {
+		n.t.Error(err)
+	}
+	n.ended <- nil // for the cleanup
+}
+
 // publish makes zones the node's whole configuration.
 func (n *node) publish(zones ...*zone.Zone) *edge.View {
 	n.t.Helper()

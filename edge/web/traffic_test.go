@@ -398,11 +398,7 @@ func TestClientThatLeavesIsNotAnOriginsError(t *testing.T) {
 	if got := readReplies(t, c); len(got) != 0 {
 		t.Errorf("got %+v, which nobody said", got)
 	}
-	n.stop()
-	if err := <-n.ended; err != nil {
-		t.Error(err)
-	}
-	n.ended <- nil
+	n.end()
 	if m := n.Metrics(); m.OriginErrors != 0 || m.Requests[0] != 1 {
 		t.Errorf("got %+v, want one request whose client left", m)
 	}
@@ -442,11 +438,7 @@ func TestAccessLog(t *testing.T) {
 	n.publish(site(o.address(), rule(zone.PhaseCustom, `http.path == "/x"`, zone.ActionLog, zone.Parameters{})), quiet)
 	n.ask("GET", "www.example.net", "/")
 	n.get("/x?secret=1", "X-Forwarded-For: 203.0.113.9")
-	n.stop()
-	if err := <-n.ended; err != nil {
-		t.Error(err)
-	}
-	n.ended <- nil
+	n.end()
 	lines := log.lines()
 	if len(lines) != 1 {
 		t.Fatalf("got %q, want one record", lines)
@@ -483,11 +475,7 @@ func TestMetrics(t *testing.T) {
 	n.get("/missing", "X-N: 1")
 	n.get("/", "X-N: 0")
 	n.get("/", "X-N: rubbish")
-	n.stop()
-	if err := <-n.ended; err != nil {
-		t.Error(err)
-	}
-	n.ended <- nil
+	n.end()
 	m := n.Metrics()
 	if m.Requests != [6]uint64{2: 2, 3: 1, 4: 2} || m.RuleMatches != 2 || m.RuleErrors != 1 {
 		t.Errorf("got %+v", m)
