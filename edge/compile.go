@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/gaissmai/bart"
 
@@ -155,7 +156,8 @@ func compileZones(before *index, zones []*zone.Zone, v *View) ([]*Zone, error) {
 // compileZone compiles z. old, which may be nil, is the zone of that apex in the old view: its pools keep
 // what they learnt, and what z shares with it is not compiled again.
 func compileZone(c *rrset.Compiler, old *Zone, z *zone.Zone, v *View) (*Zone, error) {
-	out := &Zone{Config: z}
+	ceilings := z.Ceilings.Effective()
+	out := &Zone{Config: z, MaxBody: int64(ceilings.RequestBody), Rate: ratelimit.NewRate(uint32(ceilings.RequestRate), time.Second)}
 	var oldRules *rules.Set
 	var oldPools *pool.Set
 	var oldTLS *TLS

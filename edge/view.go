@@ -101,6 +101,9 @@ type Zone struct {
 	Records *rrset.Zone
 	// Rules is nil when the zone has no rules and no lists.
 	Rules *rules.Set
+	// MaxBody is the ceiling request_body in bytes, Rate the ceiling request_rate.
+	MaxBody int64
+	Rate    ratelimit.Rate
 	// Requests counts requests against the ceiling request_rate. Views share it for as long as they have the zone.
 	Requests *ratelimit.Meter
 	// Pools is nil when the zone has no pools.

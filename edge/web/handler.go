@@ -100,7 +100,7 @@ func (x *exchange) handle(start time.Time, admitted, mismatch bool) {
 	if x.toHTTPS() {
 		return
 	}
-	if limit := int64(x.zone.Config.Ceilings.Effective().RequestBody); !x.limitBody(limit) {
+	if !x.limitBody(x.zone.MaxBody) {
 		return
 	}
 	for i := range s.phases {

@@ -5,14 +5,12 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/guardyn-edge/guardyn/edge/ratelimit"
 	"github.com/guardyn-edge/guardyn/zone"
 )
 
 // withinRate counts the request against what the zone's plan allows this node; false: it is answered.
 func (x *exchange) withinRate(now time.Time) bool {
-	limit := x.zone.Config.Ceilings.Effective().RequestRate
-	wait := x.zone.Requests.Take(ratelimit.NewRate(uint32(limit), time.Second), now)
+	wait := x.zone.Requests.Take(x.zone.Rate, now)
 	if wait == 0 {
 		return true
 	}
