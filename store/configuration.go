@@ -16,33 +16,57 @@ import (
 // strict makes a stored body that this build does not wholly understand an error rather than a loss.
 var strict = json.RejectUnknownMembers(true)
 
-// ReadConfiguration implements control.PublishStore: three scans inside one read, put together here. A
-// database that is asked to sort or join a million records takes longer than a map takes to find their
+// ReadConfiguration implements control.PublishStore, inside one read. Zones whose stamp is what it was when this
+// DB read them last are shared with that read: what a change costs follows the change. Else there are three scans, put
+// together here: a database that is asked to sort or join a million records takes longer than a map takes to find their
 // zones.
 func (db *DB) ReadConfiguration(ctx context.Context) ([]snapshot.ZoneInput, error) {
 	var c configuration
+	if before := db.lastRead.Load(); before != nil {
+		c.before = *before
+	}
 	err := db.read(ctx, func(q querier) error {
 		if err := c.readZones(ctx, q); err != nil {
 			return err
 		}
-		if err := c.readRecords(ctx, q); err != nil {
-			return err
+		if len(c.fresh) > maxSingleReads {
+			return c.readParts(ctx, q, "")
 		}
-		return c.readObjects(ctx, q)
+		for _, z := range c.fresh {
+			if err := c.readParts(ctx, q, " WHERE zone_id = $1", string(z.ID)); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read configuration: %w", err)
 	}
-	for _, z := range c.zones {
-		slices.SortFunc(z.Zone.Records, zone.Record.Compare)
+	for _, z := range c.fresh {
+		slices.SortFunc(z.Records, zone.Record.Compare)
 	}
+	db.lastRead.Store(&c.read)
 	return c.zones, nil
 }
 
+// maxSingleReads is up to how many zones are read one by one. Beyond them a scan of all is less.
+const maxSingleReads = 256
+
 // configuration is what was read so far.
 type configuration struct {
-	zones []snapshot.ZoneInput
-	byID  map[string]*zone.Zone
+	before zonesRead
+	read   zonesRead
+	zones  []snapshot.ZoneInput
+	fresh  []*zone.Zone // those that before does not hold as they are
+}
+
+// zonesRead holds zones by id. Who reads them changes nothing of them.
+type zonesRead map[string]zoneRead
+
+type zoneRead struct {
+	zone  *zone.Zone
+	stamp string // new with every edit of anything in the zone
+	fresh bool   // its records and objects are being read
 }
 
 func (c *configuration) readZones(ctx context.Context, q querier) error {
@@ -54,44 +78,71 @@ func (c *configuration) readZones(ctx context.Context, q querier) error {
 	for _, p := range plans {
 		ceilings[p.Name] = p.Ceilings
 	}
-	c.byID = map[string]*zone.Zone{}
+	c.read = make(zonesRead, len(c.before))
+	c.zones = make([]snapshot.ZoneInput, 0, len(c.before))
 	return q.each(ctx, func(rows *sql.Rows) error {
-		var id, workspace, name, plan string
+		var id, workspace, plan string
+		var name, stamp sql.RawBytes
 		var records int
-		if err := rows.Scan(&id, &workspace, &name, &records, &plan); err != nil {
+		if err := rows.Scan(&id, &workspace, &name, &records, &stamp, &plan); err != nil {
 			return err
 		}
-		n, err := zone.ParseName(name)
-		if err != nil {
-			return fmt.Errorf("stored zone %s: %w", id, err)
+		r := c.before[id]
+		switch limit := ceilings[plan]; {
+		case r.zone == nil || r.stamp != string(stamp):
+			n, err := zone.ParseName(string(name))
+			if err != nil {
+				return fmt.Errorf("stored zone %s: %w", id, err)
+			}
+			r = zoneRead{
+				zone:  &zone.Zone{ID: zone.ID(id), Name: n, Ceilings: limit, Records: make([]zone.Record, 0, records)},
+				stamp: string(stamp), fresh: true,
+			}
+			c.fresh = append(c.fresh, r.zone)
+		case r.zone.Ceilings != limit:
+			z := *r.zone
+			z.Ceilings = limit
+			r.zone, r.fresh = &z, false
+		default:
+			r.fresh = false
 		}
-		z := &zone.Zone{ID: zone.ID(id), Name: n, Ceilings: ceilings[plan], Records: make([]zone.Record, 0, records)}
-		c.zones = append(c.zones, snapshot.ZoneInput{Workspace: workspace, Zone: z})
-		c.byID[id] = z
+		c.read[id] = r
+		c.zones = append(c.zones, snapshot.ZoneInput{Workspace: workspace, Zone: r.zone})
 		return nil
-	}, `SELECT z.id, z.workspace_id, z.name, z.records, w.plan
+	}, `SELECT z.id, z.workspace_id, z.name, z.records, z.stamp, w.plan
 		FROM edge.zone z JOIN edge.workspace w ON w.id = z.workspace_id ORDER BY z.id`)
 }
 
-func (c *configuration) readRecords(ctx context.Context, q querier) error {
+// readParts reads what zones hold, of all or, with a condition, of one.
+func (c *configuration) readParts(ctx context.Context, q querier, where string, args ...any) error {
+	if err := c.readRecords(ctx, q, where, args...); err != nil {
+		return err
+	}
+	return c.readObjects(ctx, q, where, args...)
+}
+
+func (c *configuration) readRecords(ctx context.Context, q querier, where string, args ...any) error {
 	var (
-		z              *zone.Zone
+		r              zoneRead
 		lastZone, last string
 		lastName       zone.Name
 	)
 	return q.each(ctx, func(rows *sql.Rows) error {
 		var (
 			id, name string
-			r        zone.Record
+			record   zone.Record
 		)
-		if err := rows.Scan(&id, &name, &r.Type, &r.Content, &r.TTL, &r.Proxied); err != nil {
+		if err := rows.Scan(&id, &name, &record.Type, &record.Content, &record.TTL, &record.Proxied); err != nil {
 			return err
 		}
-		if id != lastZone || z == nil {
-			if z = c.byID[id]; z == nil {
+		if id != lastZone || r.zone == nil {
+			if r = c.read[id]; r.zone == nil {
 				return fmt.Errorf("stored record %s of zone %s: the zone does not exist", name, id)
 			}
 			lastZone = id
+		}
+		if !r.fresh {
+			return nil
 		}
 		if name != last {
 			var err error
@@ -100,13 +151,13 @@ func (c *configuration) readRecords(ctx context.Context, q querier) error {
 			}
 			last = name
 		}
-		r.Name = lastName
-		z.Records = append(z.Records, r)
+		record.Name = lastName
+		r.zone.Records = append(r.zone.Records, record)
 		return nil
-	}, `SELECT zone_id, name, type, content, coalesce(ttl, 0), proxied FROM edge.record`)
+	}, `SELECT zone_id, name, type, content, coalesce(ttl, 0), proxied FROM edge.record`+where, args...)
 }
 
-func (c *configuration) readObjects(ctx context.Context, q querier) error {
+func (c *configuration) readObjects(ctx context.Context, q querier, where string, args ...any) error {
 	return q.each(ctx, func(rows *sql.Rows) error {
 		var (
 			id, kind, name string
@@ -115,15 +166,18 @@ func (c *configuration) readObjects(ctx context.Context, q querier) error {
 		if err := rows.Scan(&id, &kind, &name, &body); err != nil {
 			return err
 		}
-		z := c.byID[id]
-		if z == nil {
+		r := c.read[id]
+		if r.zone == nil {
 			return fmt.Errorf("stored %s %s of zone %s: the zone does not exist", kind, name, id)
 		}
-		if err := addObject(z, control.ObjectKind(kind), name, body); err != nil {
-			return fmt.Errorf("stored %s %s of zone %s: %w", kind, name, z.Name, err)
+		if !r.fresh {
+			return nil
+		}
+		if err := addObject(r.zone, control.ObjectKind(kind), name, body); err != nil {
+			return fmt.Errorf("stored %s %s of zone %s: %w", kind, name, r.zone.Name, err)
 		}
 		return nil
-	}, `SELECT zone_id, kind, name, body FROM edge.object`)
+	}, `SELECT zone_id, kind, name, body FROM edge.object`+where, args...)
 }
 
 // addObject puts an object where its kind belongs in z.

@@ -40,7 +40,7 @@ func TestMigrateWhatIsThere(t *testing.T) {
 				must(err)
 				a.Nodes, err = db.ListNodes(ctx)
 				must(err)
-				zones, err := db.ReadConfiguration(ctx)
+				zones, err := db.ListZones(ctx, "w1", control.Page{Limit: 100})
 				must(err)
 				a.Zones = len(zones)
 				return a

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -32,6 +33,8 @@ type DB struct {
 	hints   hints
 	listen  *pgx.ConnConfig        // how Changes connects to Postgres; nil on SQLite
 	cohort  func(*sql.Tx) CohortTx // see JoinCohort; nil: there is none
+	// lastRead is what ReadConfiguration read last, which it holds in memory.
+	lastRead atomic.Pointer[zonesRead]
 }
 
 var _ control.Store = (*DB)(nil)
