@@ -62,19 +62,6 @@ func BenchmarkProxy(b *testing.B) {
 	}
 }
 
-func BenchmarkNormalizeTarget(b *testing.B) {
-	for _, target := range []string{"/index.html?a=1&b=2", "/a//b/../%7euser/x?a=1;b=2"} {
-		b.Run(target, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, _, err := NormalizeTarget(target); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
-}
-
 func BenchmarkWireCheck(b *testing.B) {
 	request := []byte("GET /index.html?a=1 HTTP/1.1\r\nHost: www.example.com\r\nUser-Agent: Mozilla/5.0 (X11; Linux x86_64)\r\n" +
 		"Accept: text/html,application/xhtml+xml\r\nAccept-Language: en\r\nAccept-Encoding: gzip, deflate, br\r\nCookie: sid=0123456789abcdef\r\n\r\n")

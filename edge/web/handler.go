@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"strconv"
 	"time"
+
+	"github.com/guardyn-edge/guardyn/zone"
 )
 
 // ServeHTTP implements http.Handler for the connections of the server's own listener.
@@ -52,7 +54,7 @@ func (x *exchange) handle(start time.Time, admitted, mismatch bool) {
 		x.fail(http.StatusMethodNotAllowed, "This method is not served.")
 		return
 	case r.URL.User != nil:
-		x.fail(http.StatusBadRequest, errTarget.Error())
+		x.fail(http.StatusBadRequest, "the request target is malformed")
 		return
 	}
 	x.scheme = "http"
@@ -68,12 +70,12 @@ func (x *exchange) handle(start time.Time, admitted, mismatch bool) {
 		x.fail(http.StatusBadRequest, "The scheme of the request target is not served.")
 		return
 	}
-	host, err := NormalizeHost(r.Host)
+	host, err := zone.NormalizeHost(r.Host)
 	if err != nil {
 		x.fail(http.StatusBadRequest, err.Error())
 		return
 	}
-	path, query, err := NormalizeTarget(r.RequestURI)
+	path, query, err := zone.NormalizeTarget(r.RequestURI)
 	if err != nil {
 		x.fail(http.StatusBadRequest, err.Error())
 		return

@@ -143,12 +143,12 @@ func (x *exchange) rewrite(rule *rules.Rule) {
 // Rewritten is what a rule of action rewrite makes of a path and query, in normal form.
 func Rewritten(p zone.Parameters, path, query string) (newPath, newQuery string, err error) {
 	if p.Path != "" {
-		if path, err = normalizePath(p.Path); err != nil {
+		if path, err = zone.NormalizePath(p.Path); err != nil {
 			return "", "", err
 		}
 	}
 	if p.Query != nil {
-		if query, err = NormalizeQuery(*p.Query); err != nil {
+		if query, err = zone.NormalizeQuery(*p.Query); err != nil {
 			return "", "", err
 		}
 	}

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/guardyn-edge/guardyn/zone"
 )
 
 // The wire check reads the framing of HTTP/1.1 messages along with net/http, and stricter: what net/http
@@ -305,11 +307,11 @@ func (c *wireConn) readChunkSize(line []byte) bool {
 
 // sameHost reports whether two authorities are of one host, whatever their ports.
 func sameHost(a, b string) bool {
-	x, err := NormalizeHost(a)
+	x, err := zone.NormalizeHost(a)
 	if err != nil {
 		return false
 	}
-	y, err := NormalizeHost(b)
+	y, err := zone.NormalizeHost(b)
 	return err == nil && x == y
 }
 

@@ -13,7 +13,6 @@ import (
 
 	"github.com/guardyn-edge/guardyn/api"
 	"github.com/guardyn-edge/guardyn/edge/rules"
-	"github.com/guardyn-edge/guardyn/edge/web"
 	"github.com/guardyn-edge/guardyn/zone"
 )
 
@@ -38,13 +37,13 @@ func (t testRequest) request(z zone.Name) (*rules.Request, error) {
 		bad("url %q is not absolute, such as https://www.%s/path?query", t.URL, z)
 	} else {
 		r.Scheme = u.Scheme
-		if r.Host, err = web.NormalizeHost(u.Host); err != nil {
+		if r.Host, err = zone.NormalizeHost(u.Host); err != nil {
 			bad("url: %w", err)
 		} else if r.Host != z.String() && !strings.HasSuffix(r.Host, "."+z.String()) {
 			bad("url: host %s is not in zone %s", r.Host, z)
 		}
 		target, _, _ := strings.Cut(t.URL, "#")
-		if r.Path, r.Query, err = web.NormalizeTarget(target); err != nil {
+		if r.Path, r.Query, err = zone.NormalizeTarget(target); err != nil {
 			bad("url: %w", err)
 		}
 	}

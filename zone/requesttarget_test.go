@@ -1,8 +1,10 @@
-package web
+package zone_test
 
 import (
 	"strings"
 	"testing"
+
+	"github.com/guardyn-edge/guardyn/zone"
 )
 
 func TestNormalizeHost(t *testing.T) {
@@ -43,12 +45,12 @@ func TestNormalizeHost(t *testing.T) {
 		{strings.Repeat("a", 64) + ".example", ""},
 		{strings.Repeat("a.", 127) + "aa", ""},
 	} {
-		got, err := NormalizeHost(tc.in)
+		got, err := zone.NormalizeHost(tc.in)
 		if got != tc.want || (err == nil) != (tc.want != "") {
 			t.Errorf("%q: got %q, %v; want %q", tc.in, got, err, tc.want)
 		}
 		if err == nil {
-			if again, err := NormalizeHost(got); err != nil || again != got {
+			if again, err := zone.NormalizeHost(got); err != nil || again != got {
 				t.Errorf("%q: not a normal form: %q, %v", got, again, err)
 			}
 		}
@@ -114,10 +116,23 @@ func TestNormalizeTarget(t *testing.T) {
 		{"", "", ""},
 		{"x", "", ""},
 	} {
-		path, query, err := NormalizeTarget(tc.in)
+		path, query, err := zone.NormalizeTarget(tc.in)
 		if path != tc.path || query != tc.query || (err == nil) != (tc.path != "") {
 			t.Errorf("%q: got %q ? %q, %v; want %q ? %q", tc.in, path, query, err, tc.path, tc.query)
 		}
+	}
+}
+
+func BenchmarkNormalizeTarget(b *testing.B) {
+	for _, target := range []string{"/index.html?a=1&b=2", "/a//b/../%7euser/x?a=1;b=2"} {
+		b.Run(target, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, _, err := zone.NormalizeTarget(target); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }
 
@@ -126,7 +141,7 @@ func FuzzNormalizeTarget(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, target string) {
-		path, query, err := NormalizeTarget(target)
+		path, query, err := zone.NormalizeTarget(target)
 		if err != nil {
 			return
 		}
@@ -144,7 +159,7 @@ func FuzzNormalizeTarget(f *testing.F) {
 		if query != "" {
 			again += "?" + query
 		}
-		p, q, err := NormalizeTarget(again)
+		p, q, err := zone.NormalizeTarget(again)
 		if err != nil || p != path || q != query {
 			t.Fatalf("%q: %q ? %q is not a normal form: %q ? %q, %v", target, path, query, p, q, err)
 		}
@@ -156,11 +171,11 @@ func FuzzNormalizeHost(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, authority string) {
-		host, err := NormalizeHost(authority)
+		host, err := zone.NormalizeHost(authority)
 		if err != nil {
 			return
 		}
-		if again, err := NormalizeHost(host); err != nil || again != host {
+		if again, err := zone.NormalizeHost(host); err != nil || again != host {
 			t.Fatalf("%q: %q is not a normal form: %q, %v", authority, host, again, err)
 		}
 	})

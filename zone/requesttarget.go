@@ -1,14 +1,12 @@
-package web
+package zone
 
 import (
 	"errors"
 	"strings"
-
-	"github.com/guardyn-edge/guardyn/zone"
 )
 
-// The normal forms below are the only ones that rules, the cache key and the origin see; each function is
-// idempotent. An error means that the request is answered 400.
+// The normal forms below are the only ones that rules, the cache key, purges and the origin see; each function is
+// idempotent. Of a request an error means that it is answered 400.
 var (
 	errHost   = errors.New("the host is malformed")
 	errTarget = errors.New("the request target is malformed")
@@ -42,14 +40,19 @@ func NormalizeHost(authority string) (string, error) {
 		return host, nil
 	}
 	// A name may hold what a host may not, such as the slash of RFC 2317.
-	if strings.ContainsFunc(host, func(r rune) bool { return r < 0x80 && r != '.' && r != '-' && aliasing(r) && r != '_' }) {
+	if strings.ContainsFunc(host, func(r rune) bool { return r < 0x80 && !hostByte(byte(r)) }) {
 		return "", errHost
 	}
-	n, err := zone.ParseName(host)
+	n, err := ParseName(host)
 	if err != nil || n.IsWildcard() {
 		return "", errHost
 	}
 	return n.String(), nil
+}
+
+// hostByte reports whether an ASCII octet may stand in a host.
+func hostByte(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || digit(c) || c == '-' || c == '_' || c == '.'
 }
 
 // plainHost reports whether host is in normal form already, by what can be seen of it quickly.
@@ -114,7 +117,7 @@ func NormalizeTarget(target string) (path, query string, err error) {
 		}
 	}
 	path, query, _ = strings.Cut(target, "?")
-	if path, err = normalizePath(path); err != nil {
+	if path, err = NormalizePath(path); err != nil {
 		return "", "", err
 	}
 	if query, err = NormalizeQuery(query); err != nil {
@@ -123,7 +126,8 @@ func NormalizeTarget(target string) (path, query string, err error) {
 	return path, query, nil
 }
 
-func normalizePath(path string) (string, error) {
+// NormalizePath returns a path, which begins with a slash, as it is forwarded.
+func NormalizePath(path string) (string, error) {
 	path, err := normalizeEscapes(path, pathBytes)
 	if err != nil {
 		return "", err
