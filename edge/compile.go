@@ -156,19 +156,20 @@ func compileZones(before *index, zones []*zone.Zone, v *View) ([]*Zone, error) {
 // compileZone compiles z. old, which may be nil, is the zone of that apex in the old view: its pools keep
 // what they learnt, and what z shares with it is not compiled again.
 func compileZone(c *rrset.Compiler, old *Zone, z *zone.Zone, v *View) (*Zone, error) {
+	if old != nil && old.Config == z {
+		return old, nil
+	}
+	if err := withinCeilings(z); err != nil {
+		return nil, err
+	}
 	ceilings := z.Ceilings.Effective()
 	out := &Zone{Config: z, MaxBody: int64(ceilings.RequestBody), Rate: ratelimit.NewRate(uint32(ceilings.RequestRate), time.Second)}
 	var oldRules *rules.Set
 	var oldPools *pool.Set
 	var oldTLS *TLS
-	if old != nil {
-		if old.Config == z {
-			return old, nil
-		}
-		if old.Config.ID == z.ID {
-			oldRules, out.Requests = old.Rules, old.Requests
-			oldPools, oldTLS = old.Pools, &old.TLS
-		}
+	if old != nil && old.Config.ID == z.ID {
+		oldRules, out.Requests = old.Rules, old.Requests
+		oldPools, oldTLS = old.Pools, &old.TLS
 	}
 	if out.Requests == nil {
 		out.Requests = new(ratelimit.Meter)

@@ -20,19 +20,25 @@ const wasmPage = 64 << 10
 // functions judges modules: that they compile as WASI commands within the plan's memory, and their bounds.
 func (j *judge) functions() {
 	limit := j.z.Ceilings.Effective()
+	exceeded := make(map[string][]zone.Exceeded)
+	if len(j.z.Functions) > 0 {
+		for _, e := range j.z.Exceeded() {
+			exceeded[e.Function] = append(exceeded[e.Function], e)
+		}
+	}
 	for _, name := range slices.Sorted(maps.Keys(j.z.Functions)) {
 		f := j.z.Functions[name]
 		object := "function " + name
-		over := func(what string, have, most fmt.Stringer, is bool) {
-			if is {
-				j.problem(object, "ceiling_exceeded", "its %s is %s and the plan allows %s; lower it or ask for a larger plan", what, have, most)
+		tooLarge := false
+		for _, e := range exceeded[name] {
+			if e.Ceiling == "function_size" {
+				tooLarge = true
+				j.problem(object, "function_too_large", "the module has %s and the plan allows %s; make it smaller or ask for a larger plan", e.Have, e.Limit)
+				continue
 			}
+			j.problem(object, "ceiling_exceeded", "its %s is %s and the plan allows %s; lower it or ask for a larger plan", e.What, e.Have, e.Limit)
 		}
-		over("memory", f.Memory, limit.FunctionMemory, f.Memory > limit.FunctionMemory)
-		over("output", f.Output, limit.FunctionOutput, f.Output > limit.FunctionOutput)
-		over("timeout", f.Timeout, limit.FunctionTime, f.Timeout > limit.FunctionTime)
-		if size := zone.Size(len(f.Module)); size > limit.FunctionSize {
-			j.problem(object, "function_too_large", "the module has %s and the plan allows %s; make it smaller or ask for a larger plan", size, limit.FunctionSize)
+		if tooLarge {
 			continue
 		}
 		memory := limit.FunctionMemory

@@ -46,26 +46,11 @@ func (j *judge) balancers() {
 	}
 }
 
-// ceilings compares what the zone holds with what its plan allows.
+// ceilings tells what the zone has more of than its plan allows. What its functions have is told of each.
 func (j *judge) ceilings() {
-	var have zone.Ceilings
-	have.Records = len(j.z.Records)
-	for _, rules := range j.z.Rulesets {
-		have.Rules += len(rules)
-	}
-	have.Lists = len(j.z.Lists)
-	for _, l := range j.z.Lists {
-		have.ListItems += len(l.Items)
-	}
-	have.Pools = len(j.z.Pools)
-	for _, p := range j.z.Pools {
-		have.Origins += len(p.Origins)
-	}
-	have.LoadBalancers, have.TLSHosts, have.Functions = len(j.z.LoadBalancers), len(j.z.TLSHosts), len(j.z.Functions)
-	limit := j.z.Ceilings.Effective()
-	for _, c := range countCeilings(&have, &limit) {
-		if c.a > c.b {
-			j.problem("", "ceiling_exceeded", "the plan allows %d %s and the zone has %d; remove some or ask for a larger plan", c.b, c.name, c.a)
+	for _, e := range j.z.Exceeded() {
+		if e.Function == "" {
+			j.problem("", "ceiling_exceeded", "the plan allows %s %s and the zone has %s; remove some or ask for a larger plan", e.Limit, e.What, e.Have)
 		}
 	}
 }
