@@ -113,18 +113,21 @@ func (db *DB) RecordNodes(ctx context.Context, seen []control.NodeReport, a []co
 	if len(seen) == 0 && len(a) == 0 {
 		return nil
 	}
-	// Every process locks the rows in one order.
-	seen = slices.Clone(seen)
-	slices.SortStableFunc(seen, func(x, y control.NodeReport) int {
+	// Every process locks the rows in one order. Pointers are sorted: a report is large.
+	sorted := make([]*control.NodeReport, len(seen))
+	for i := range seen {
+		sorted[i] = &seen[i]
+	}
+	slices.SortStableFunc(sorted, func(x, y *control.NodeReport) int {
 		return cmp.Or(cmp.Compare(x.NodeID, y.NodeID), x.SeenAt.Compare(y.SeenAt))
 	})
 	err := db.write(ctx, func(q querier) error {
-		for from, to := 0, 0; from < len(seen); from = to {
+		for from, to := 0, 0; from < len(sorted); from = to {
 			// One statement changes a row once: what a node said twice is two chunks.
-			for to = from + 1; to < len(seen) && to-from < chunkRows && seen[to].NodeID != seen[to-1].NodeID; {
+			for to = from + 1; to < len(sorted) && to-from < chunkRows && sorted[to].NodeID != sorted[to-1].NodeID; {
 				to++
 			}
-			if err := q.recordNodes(ctx, seen[from:to]); err != nil {
+			if err := q.recordNodes(ctx, sorted[from:to]); err != nil {
 				return err
 			}
 		}
@@ -137,12 +140,12 @@ func (db *DB) RecordNodes(ctx context.Context, seen []control.NodeReport, a []co
 }
 
 // recordNodes takes at most chunkRows reports, each of another node.
-func (q querier) recordNodes(ctx context.Context, chunk []control.NodeReport) error {
+func (q querier) recordNodes(ctx context.Context, chunk []*control.NodeReport) error {
 	// VALUES name their columns column1, column2, … in both databases. That a parameter is a time is said in
 	// the first row; to SQLite it is the number that it is.
 	const columns = 9
 	args := make([]any, 0, len(chunk)*columns)
-	var keyed []control.NodeReport
+	var keyed []*control.NodeReport
 	for _, r := range chunk {
 		acked, lastError, err := ackArgs(r.Ack)
 		if err != nil {
@@ -202,7 +205,7 @@ func ackArgs(a *nodeproto.Ack) (acked, lastError any, err error) {
 }
 
 // recordKeys keeps the ids of the keys that nodes trust. That they take the place of others is logged.
-func (q querier) recordKeys(ctx context.Context, chunk []control.NodeReport) error {
+func (q querier) recordKeys(ctx context.Context, chunk []*control.NodeReport) error {
 	const columns = 4
 	args := make([]any, 0, len(chunk)*columns)
 	entries := make(map[string]control.AuditEntry, len(chunk))
