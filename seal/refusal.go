@@ -24,6 +24,7 @@ const (
 	CodeEquivocation       = "equivocation"
 	CodeGenerationJump     = "generation_jump"
 	CodeFreshnessInvalid   = "freshness_invalid"
+	CodePurgesInvalid      = "purges_invalid"
 )
 
 // Refusal says why an artefact was refused. Code is one of the Code constants.

@@ -35,9 +35,14 @@ func signStatement(k SigningKey, prefix string, v any) (string, error) {
 // openStatement checks the form of a statement, and its signature by one of keys, before it decodes into v,
 // strictly: the bytes that were signed must be the canonical ones of what they say. It returns the key.
 func openStatement(s, prefix string, keys []PublicKey, v any) (PublicKey, error) {
+	return openStatementOf(maxStatement, s, prefix, keys, v)
+}
+
+// openStatementOf is openStatement of at most most bytes.
+func openStatementOf(most int, s, prefix string, keys []PublicKey, v any) (PublicKey, error) {
 	var none PublicKey
-	if len(s) > maxStatement {
-		return none, fmt.Errorf("it has %d bytes, the most is %d", len(s), maxStatement)
+	if len(s) > most {
+		return none, fmt.Errorf("it has %d bytes, the most is %d", len(s), most)
 	}
 	encoded, sigText, ok := strings.Cut(s, ".")
 	if !ok {
