@@ -22,7 +22,7 @@ type room struct {
 }
 
 // leaves are small packages under internal that every room may use.
-var leaves = []string{"internal/expr", "internal/originguard", "internal/durable", "internal/sqlconn", "internal/failpoint"}
+var leaves = []string{"internal/expr", "internal/originguard", "internal/durable", "internal/sqlconn", "internal/failpoint", "internal/strictyaml"}
 
 var rooms = []room{
 	{"internal/expr", nil},
@@ -30,6 +30,7 @@ var rooms = []room{
 	{"internal/durable", nil},
 	{"internal/failpoint", nil},
 	{"internal/sqlconn", nil},
+	{"internal/strictyaml", nil},
 	{"internal/withserver", nil},
 	{"internal/telemetry", nil},
 	{"internal/testpg", nil},
@@ -62,6 +63,10 @@ var rooms = []room{
 	{"edge/probe", []string{"edge", "edge/health", "edge/pool", "snapshot", "zone"}},
 	{"edge/dns", []string{"edge", "edge/rules", "edge/pool", "edge/rrset", "zone"}},
 	{"edge/web", []string{"edge", "edge/rules", "edge/ratelimit", "edge/pool", "zone"}},
+	{"bridge", []string{"barrier"}},
+	{"bridge/topic", nil},
+	{"bridge/expression", nil},
+	{"bridge/document", []string{"bridge/topic", "bridge/expression"}},
 	{"internal/host", []string{
 		"api", "node", "edge", "store", "control", "barrier", "barrier/sqlstore", "barrier/remote",
 		"snapshot", "seal", "zone", "internal/nodeproto", "internal/telemetry",
@@ -103,11 +108,11 @@ var only = map[string][]string{
 	"github.com/pressly/goose": {"store", "barrier/sqlstore"},
 	"github.com/danielgtaylor": {"api"},
 	"go.opentelemetry.io":      {"internal/telemetry"},
-	"cel.dev/cel-go":           {"internal/expr", "edge/rules"},
+	"cel.dev/cel-go":           {"internal/expr", "edge/rules", "bridge/expression"},
 	"github.com/tetratelabs":   {"snapshot", "zone", "edge/function"},
 	"github.com/klauspost":     {"seal", "control"},
 	"github.com/gaissmai/bart": {"edge"},
-	"go.yaml.in/yaml":          {"internal/cli"},
+	"go.yaml.in/yaml":          {"internal/cli", "internal/strictyaml"},
 	"github.com/rogpeppe":      {},
 	"github.com/cockroachdb":   {"barrier/barriertest"},
 	"pgregory.net/rapid":       {},

@@ -13,6 +13,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/guardyn-edge/guardyn/internal/strictyaml"
 	"github.com/guardyn-edge/guardyn/zone"
 )
 
@@ -25,7 +26,7 @@ const (
 // fileProblem is what is wrong in one of the files.
 type fileProblem struct {
 	file string
-	lineProblem
+	strictyaml.Problem
 }
 
 // directory reads the zone files of a directory and gathers everything that is wrong with any of them.
@@ -67,11 +68,11 @@ func readDirectory(path string) ([]*zoneState, error) {
 		return d.zones, nil
 	}
 	slices.SortStableFunc(d.problems, func(a, b fileProblem) int {
-		return cmp.Or(cmp.Compare(a.file, b.file), cmp.Compare(a.line, b.line))
+		return cmp.Or(cmp.Compare(a.file, b.file), cmp.Compare(a.Line, b.Line))
 	})
 	lines := make([]string, len(d.problems))
 	for i, p := range d.problems {
-		lines[i] = p.in(filepath.Join(path, p.file))
+		lines[i] = p.In(filepath.Join(path, p.file))
 	}
 	return nil, &lineErrors{
 		summary: count(len(lines), "problem") + " in the files; nothing was changed",
@@ -83,24 +84,24 @@ func readDirectory(path string) ([]*zoneState, error) {
 func (d *directory) file(name string) {
 	f, err := d.root.Open(name)
 	if err != nil {
-		d.problem(name, lineProblem{0, err.Error()})
+		d.problem(name, strictyaml.Problem{Message: err.Error()})
 		return
 	}
 	defer f.Close()
 	data, err := readAtMost(f, maxZoneYAML)
 	if err != nil {
-		d.problem(name, lineProblem{0, err.Error()})
+		d.problem(name, strictyaml.Problem{Message: err.Error()})
 		return
 	}
-	y := parseYAML(data)
-	if len(y.problems) > 0 {
-		for _, p := range y.problems {
+	y := strictyaml.Read(data)
+	if len(y.Problems()) > 0 {
+		for _, p := range y.Problems() {
 			d.problem(name, p)
 		}
 		return
 	}
 	r := &zoneReader{d: d, file: name, y: y}
-	state, ok := r.zone(jsontext.Value(y.text.Bytes()))
+	state, ok := r.zone(y.Text())
 	if !ok {
 		return
 	}
@@ -112,7 +113,7 @@ func (d *directory) file(name string) {
 	d.zones = append(d.zones, state)
 }
 
-func (d *directory) problem(file string, p lineProblem) {
+func (d *directory) problem(file string, p strictyaml.Problem) {
 	d.problems = append(d.problems, fileProblem{file, p})
 }
 
@@ -120,7 +121,7 @@ func (d *directory) problem(file string, p lineProblem) {
 type zoneReader struct {
 	d     *directory
 	file  string
-	y     *yamlReader
+	y     *strictyaml.Document
 	state *zoneState
 	seen  map[recordKey]int // the line of each record
 }
@@ -135,7 +136,7 @@ type recordKey struct {
 func keyOf(r zone.Record) recordKey { return recordKey{r.Name, r.Type, r.Content} }
 
 func (r *zoneReader) problem(at jsontext.Pointer, format string, args ...any) {
-	r.d.problem(r.file, lineProblem{r.y.line(at), fmt.Sprintf(format, args...)})
+	r.d.problem(r.file, strictyaml.Problem{Line: r.y.Line(at), Message: fmt.Sprintf(format, args...)})
 }
 
 // zone reads the document. It returns false when it cannot say of which zone it is.
@@ -237,7 +238,7 @@ func (r *zoneReader) record(name, rrtype string, at jsontext.Pointer, item jsont
 		r.problem(at, "record %s %s: it stands already on line %d", name, rrtype, line)
 		return
 	}
-	r.seen[keyOf(record)] = r.y.line(at)
+	r.seen[keyOf(record)] = r.y.Line(at)
 	r.state.records = append(r.state.records, record)
 }
 
@@ -329,7 +330,7 @@ func (r *zoneReader) decodeProblem(at jsontext.Pointer, err error) {
 		r.problem(at, "%s", err)
 		return
 	}
-	r.problem(at+semantic.JSONPointer, "%s", semanticMessage(semantic))
+	r.problem(at+semantic.JSONPointer, "%s", strictyaml.Explain(semantic))
 }
 
 // member is one member of a mapping with its place.
@@ -383,7 +384,7 @@ func (r *zoneReader) sequence(at jsontext.Pointer, v jsontext.Value) ([]jsontext
 func (r *zoneReader) text(at jsontext.Pointer, v jsontext.Value) (string, bool) {
 	var s string
 	if v.Kind() != '"' || json.Unmarshal(v, &s) != nil {
-		r.problem(at, "%stext belongs here, not a %s; write it in quotes", place(at), kindName(v.Kind()))
+		r.problem(at, "%stext belongs here, not a %s; write it in quotes", place(at), strictyaml.KindName(v.Kind()))
 		return "", false
 	}
 	return s, true
