@@ -173,5 +173,6 @@ type Store interface {
 	ReplayStore
 	DirectoryStore
 	AuditStore
+	PurgeStore
 	Close() error
 }

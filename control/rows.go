@@ -135,13 +135,14 @@ type NewSnapshot struct {
 	Sealed seal.Sealed
 }
 
-// Revisions tells what stands: the live generation, a counter of changes to tokens, nodes and memberships, and one
-// of steps of rollouts.
+// Revisions tells what stands: the live generation, a counter of changes to tokens, nodes and memberships, one
+// of steps of rollouts, and the end of the log of purges.
 type Revisions struct {
 	Epoch      uint64
 	Generation uint64
 	Directory  uint64
 	Rollouts   uint64
+	Purges     seal.PurgeMark
 	// Now is the database's own time; zero: that of the machine that asks.
 	Now time.Time
 }

@@ -136,6 +136,17 @@ var refused = []struct{ name, on, statement, by string }{
 	{"a rollout replaced", "SQLite", `REPLACE INTO edge.rollout SELECT * FROM edge.rollout`, "append-only"},
 	{"rollouts emptied", "Postgres", `TRUNCATE edge.rollout`, "append-only"},
 	{"a rollout of no version", "", `INSERT INTO edge.rollout SELECT '` + strings.Repeat("c", 36) + `', 1, 9, kind, 99, content_hash, message, by, margin, created_at, NULL FROM edge.rollout WHERE generation = 7`, "foreign key"},
+	{"the end of the log of purges back", "", `UPDATE edge.purge_log SET head = head - 1`, "never go down"},
+	{"its floor beyond its end", "", `UPDATE edge.purge_log SET floor = head + 1, floor_id = 'x'`, "check"},
+	{"the log of purges gone", "", `DELETE FROM edge.purge_log`, "never deleted"},
+	{"a second log of purges", "", `INSERT INTO edge.purge_log (one, head, head_id, floor, floor_id) VALUES (2, 0, '', 0, '')`, ""},
+	{"a log of purges replaced", "SQLite", `REPLACE INTO edge.purge_log (one, head, head_id, floor, floor_id) VALUES (1, 0, '', 0, '')`, "one row"},
+	{"a purge changed", "", `UPDATE edge.purge SET kind = 'tag'`, "never changes"},
+	{"a purge gone that nodes may lack", "", `DELETE FROM edge.purge`, "may not have it yet"},
+	{"purges emptied", "Postgres", `TRUNCATE edge.purge`, "never changes"},
+	{"a purge without its number", "", `INSERT INTO edge.purge SELECT 9, '` + strings.Repeat("9", 36) + `', workspace_id, zone_id, kind, value_list, at, by FROM edge.purge`, "not the one that was taken"},
+	{"a purge replaced", "SQLite", `REPLACE INTO edge.purge SELECT sequence, id, workspace_id, zone_id, 'tag', value_list, at, by FROM edge.purge`, "not the one that was taken"},
+
 	{"a window without coordinated", "", `UPDATE edge.platform SET confirm_window_ms = 20000`, "check"},
 	{"a window too short", "", `UPDATE edge.platform SET rollout_mode = 'coordinated', confirm_window_ms = 19999`, "check"},
 	{"a third way of publishing", "", `UPDATE edge.platform SET rollout_mode = 'canary'`, "check"},
@@ -162,7 +173,18 @@ func TestDatabaseRefuses(t *testing.T) {
 	for _, d := range databases {
 		t.Run(d.name, func(t *testing.T) {
 			url := d.url(t)
-			fill(t, open(t, url))
+			db := open(t, url)
+			fill(t, db)
+			_, err := db.AddPurge(t.Context(), control.NewPurge{
+				Row: control.PurgeRow{
+					ID: uuid.NewString(), Workspace: "w1",
+					Purge: zone.Purge{Zone: zone.ID(strings.Repeat("a", 36)), Kind: zone.PurgeAll, At: time.Unix(1, 0)},
+				},
+				Audit: control.AuditEntry{ID: uuid.NewString(), At: time.Unix(1, 0)}, ZoneMost: 1, WorkspaceMost: 1, KeepAge: time.Hour, KeepRows: 1,
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
 			raw := d.raw(t, url)
 			rewrite := func(s string) string { return s }
 			if d.name == "SQLite" {

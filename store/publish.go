@@ -36,8 +36,10 @@ func (db *DB) Platform(ctx context.Context) (control.Platform, error) {
 // Revisions implements control.PublishStore.
 func (db *DB) Revisions(ctx context.Context) (control.Revisions, error) {
 	var r control.Revisions
-	err := db.single().row(ctx, `SELECT epoch, generation, directory, rollouts, `+db.dialect.clock()+` FROM edge.platform`).
-		Scan(&r.Epoch, &r.Generation, &r.Directory, &r.Rollouts, timeColumn{&r.Now})
+	err := db.single().row(ctx, `
+		SELECT p.epoch, p.generation, p.directory, p.rollouts, l.head, l.head_id, `+db.dialect.clock()+`
+		FROM edge.platform p JOIN edge.purge_log l ON l.one = p.one`).
+		Scan(&r.Epoch, &r.Generation, &r.Directory, &r.Rollouts, &r.Purges.Sequence, &r.Purges.ID, timeColumn{&r.Now})
 	if err != nil {
 		return r, fmt.Errorf("read revisions: %w", err)
 	}

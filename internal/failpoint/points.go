@@ -44,6 +44,11 @@ const (
 
 	RosterChanged // nothing; the roster has changed in the transaction
 
+	PurgeNumbered  // nothing; the number is taken in the transaction
+	PurgeInserted  // nothing; the purge stands in the transaction
+	PurgeDropped   // nothing; what is too old is gone in the transaction
+	PurgeCommitted // everything; nobody was answered, and no node has heard of it
+
 	TokenInsert // nothing; the node is written in the transaction, its token is not
 
 	RecordsRevised  // nothing; the zone's revision is raised in the transaction
@@ -108,6 +113,11 @@ var names = [...]string{
 	DecideAudited:     "store.decide.audited",
 
 	RosterChanged: "store.roster.changed",
+
+	PurgeNumbered:  "store.purge.numbered",
+	PurgeInserted:  "store.purge.inserted",
+	PurgeDropped:   "store.purge.dropped",
+	PurgeCommitted: "store.purge.committed",
 
 	TokenInsert: "store.token.insert",
 

@@ -5,6 +5,7 @@ import (
 
 	"github.com/guardyn-edge/guardyn/control"
 	"github.com/guardyn-edge/guardyn/seal"
+	"github.com/guardyn-edge/guardyn/zone"
 )
 
 // RunDurability holds that all that was written stands after the store is closed and opened again. open
@@ -23,6 +24,7 @@ func RunDurability(t *testing.T, open func(t *testing.T) control.Store) {
 	f.ok(f.store.Publish(f.ctx, f.activation(f.platform(), 1, seal.KindRollback)))
 	lost, err := f.store.NextVersion(f.ctx)
 	f.ok(err)
+	purge := f.purge(z, zone.PurgeURL, "https://durable.example/")
 	state, published, nodes := f.state(z), f.published(), f.nodes()
 	f.ok(first.Close())
 
@@ -34,6 +36,7 @@ func RunDurability(t *testing.T, open func(t *testing.T) control.Store) {
 	got, _, err := f.store.TokenByHash(f.ctx, token.Hash)
 	f.ok(err)
 	f.same("token", got, token)
+	f.same("purges", f.after(seal.PurgeMark{}), control.PurgeBatch{Known: true, Rows: []control.PurgeRow{purge}, Head: purge.Mark()})
 	next, err := f.store.NextVersion(f.ctx)
 	f.ok(err)
 	if next <= lost {

@@ -41,6 +41,7 @@ func Run(t *testing.T, open func(t *testing.T) control.Store) {
 		{"NodeKeys", nodeKeyClauses},
 		{"Audit", auditClauses},
 		{"Cluster", clusterClauses},
+		{"Purges", purgeClauses},
 	})
 }
 
