@@ -27,6 +27,7 @@ type Programs struct {
 type compiled struct {
 	kind     expr.Kind
 	program  cel.Program
+	direct   expr.Direct // nil: there is none
 	lists    []expr.ListRef
 	constant *bool
 	need     expr.Need
@@ -58,6 +59,9 @@ func (p *Programs) compile(text string, want expr.Kind) (compiled, error) {
 		return compiled{}, err
 	}
 	c = compiled{kind: want, program: program, lists: checked.Lists, constant: checked.Constant, need: checked.Need()}
+	if want == expr.Bool {
+		c.direct = checked.Direct()
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if other, ok := p.byText[text]; ok && other.kind == want {

@@ -49,7 +49,7 @@ const (
 // Rewrite changes path and query.
 func (r *Request) Rewrite(path, query string) {
 	r.Path, r.Query = path, query
-	r.seen.Path, r.seen.Query = path, query
+	r.seen.Rewrite(path, query)
 	r.values[varPath], r.values[varQuery], r.values[varURI] = nil, nil, nil
 	r.rewrites++
 }
@@ -83,12 +83,6 @@ func (r *Request) ResolveName(name string) (any, bool) {
 		v = varQuery
 	case "http.uri":
 		v = varURI
-		if r.values[varURI] == nil {
-			r.seen.URI = r.seen.Path
-			if r.seen.Query != "" {
-				r.seen.URI += "?" + r.seen.Query
-			}
-		}
 	case "http.headers":
 		v = varHeaders
 	case "http.cookies":

@@ -50,8 +50,9 @@ type Rule struct {
 	// Limit is what a rule of action rate_limit counts by, else nil.
 	Limit *ratelimit.Rule
 
-	// program is nil for a rule that matches every request.
+	// program is nil for a rule that matches every request. direct, which is nil for some, is asked before it.
 	program cel.Program
+	direct  expr.Direct
 	key     cel.Program // nil: the client's address
 	errors  *atomic.Uint64
 }
@@ -95,7 +96,7 @@ func Compile(z *zone.Zone, o Options) (*Set, error) {
 			}
 			rule := Rule{Phase: phase, Index: i, Action: r.Action, Parameters: r.Parameters, errors: s.errors}
 			if c.constant == nil {
-				rule.program = c.program
+				rule.program, rule.direct = c.program, c.direct
 			}
 			if r.Action == zone.ActionRateLimit {
 				if err := rule.limit(z, r, programs, twins); err != nil {
@@ -195,6 +196,11 @@ func none(func(*Rule) bool) {}
 func (rule *Rule) matches(r *Request) bool {
 	if rule.program == nil {
 		return true
+	}
+	if rule.direct != nil {
+		if v, known := rule.direct(&r.seen); known {
+			return v
+		}
 	}
 	v, _, err := rule.program.Eval(r)
 	if err != nil {

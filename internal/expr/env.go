@@ -143,23 +143,24 @@ func onStrings(f func(s, t string) bool) cel.OverloadOpt {
 
 // fold changes the case of the ASCII letters from first to last.
 func fold(first, last byte) cel.OverloadOpt {
-	return cel.UnaryBinding(func(v ref.Val) ref.Val {
-		s := text(v)
-		i := 0
-		for i < len(s) && (s[i] < first || s[i] > last) {
-			i++
+	return cel.UnaryBinding(func(v ref.Val) ref.Val { return types.String(folded(text(v), first, last)) })
+}
+
+func folded(s string, first, last byte) string {
+	i := 0
+	for i < len(s) && (s[i] < first || s[i] > last) {
+		i++
+	}
+	if i == len(s) {
+		return s
+	}
+	b := []byte(s)
+	for ; i < len(b); i++ {
+		if b[i] >= first && b[i] <= last {
+			b[i] ^= 'a' - 'A'
 		}
-		if i == len(s) {
-			return v
-		}
-		b := []byte(s)
-		for ; i < len(b); i++ {
-			if b[i] >= first && b[i] <= last {
-				b[i] ^= 'a' - 'A'
-			}
-		}
-		return types.String(b)
-	})
+	}
+	return string(b)
 }
 
 func parseAddr(s string) (netip.Addr, error) {

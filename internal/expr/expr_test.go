@@ -32,7 +32,7 @@ func (office) ContainsString(name, s string) (bool, bool) { return s == "curl", 
 
 func request() *Request {
 	return &Request{
-		Host: "www.example.com", Method: "GET", Path: "/wp-login.php", Query: "a=1", URI: "/wp-login.php?a=1",
+		Host: "www.example.com", Method: "GET", Path: "/wp-login.php", Query: "a=1",
 		Scheme: "https", Version: "2", Headers: fields{"user-agent": "curl", "accept": "*/*"},
 		Cookies: fields{"session": "s"}, Source: netip.MustParseAddr("::ffff:198.51.100.7"),
 		SNI: "www.example.com", TLSVersion: "1.3", Zone: "example.com", Lists: office{},

@@ -13,7 +13,7 @@ import (
 // Request is what an expression sees: the activation that a program is evaluated with. The owner fills it
 // and may change it between evaluations, not during one.
 type Request struct {
-	Host, Method, Path, Query, URI, Scheme, Version string
+	Host, Method, Path, Query, Scheme, Version string
 
 	Headers, Cookies Fields
 	Source           netip.Addr
@@ -21,6 +21,22 @@ type Request struct {
 	Zone             string
 	// Lists are the zone's; nil makes every in_list an error.
 	Lists Lists
+
+	uri string // of Path and Query, empty before it is asked for
+}
+
+// Rewrite changes Path and Query, once they have been evaluated with.
+func (r *Request) Rewrite(path, query string) { r.Path, r.Query, r.uri = path, query, "" }
+
+// URI is the path, and "?" with the query when there is one.
+func (r *Request) URI() string {
+	if r.Query == "" {
+		return r.Path
+	}
+	if r.uri == "" {
+		r.uri = r.Path + "?" + r.Query
+	}
+	return r.uri
 }
 
 var _ cel.Activation = (*Request)(nil)
@@ -37,7 +53,7 @@ func (r *Request) ResolveName(name string) (any, bool) {
 	case "http.query":
 		return types.String(r.Query), true
 	case "http.uri":
-		return types.String(r.URI), true
+		return types.String(r.URI()), true
 	case "http.scheme":
 		return types.String(r.Scheme), true
 	case "http.version":
