@@ -378,12 +378,26 @@ func TestResultKinds(t *testing.T) {
 }
 
 func TestHistogram(t *testing.T) {
-	var h Histogram
-	for _, d := range []time.Duration{-1, 0, time.Millisecond, time.Millisecond + 1, 2 * time.Millisecond, time.Second, time.Minute} {
+	var h, other Histogram
+	for _, d := range []time.Duration{
+		-1, 0, 250 * time.Microsecond, 250*time.Microsecond + 1, time.Millisecond, time.Millisecond + 1, time.Second, time.Minute, time.Hour,
+	} {
 		h.Observe(d)
 	}
 	v := h.Values()
-	if v.Count != 7 || v.Buckets[0.001] != 3 || v.Buckets[0.002] != 5 || v.Buckets[0.512] != 5 || v.Buckets[1.024] != 6 || v.Buckets[16.384] != 6 {
+	for bound, want := range map[float64]uint64{0.00025: 3, 0.0005: 4, 0.001: 5, 0.002: 6, 0.512: 6, 1.024: 7, 32.768: 7, 65.536: 8} {
+		if got, ok := v.Buckets[bound]; !ok || got != want {
+			t.Errorf("up to %g s: %d, want %d", bound, got, want)
+		}
+	}
+	if v.Count != 9 || h.Count() != 9 || len(v.Buckets) != histogramBuckets {
 		t.Errorf("%+v", v)
+	}
+	other.Observe(time.Second)
+	if both := Values(&h, &other); both.Count != 10 || both.Buckets[0.512] != 6 || both.Buckets[1.024] != 8 || both.Sum-v.Sum < 0.999 || both.Sum-v.Sum > 1.001 {
+		t.Errorf("together %+v", both)
+	}
+	if n := testing.AllocsPerRun(100, func() { h.Observe(time.Second) }); n != 0 {
+		t.Errorf("%g allocations", n)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/guardyn-edge/guardyn/edge"
+	"github.com/guardyn-edge/guardyn/edge/perzone"
 )
 
 // maxHeaderBytes bounds the head of a request (431 beyond; net/http reads up to 4 KiB more before it says
@@ -31,11 +32,17 @@ type Config struct {
 	Logger *slog.Logger
 	// AccessLog takes one record per request that the zone's log_sampling picks; nil: no access log.
 	AccessLog *slog.Logger
+	// Trace takes the trace of each request that is picked by its zone's trace_sampling, or by a trusted proxy before the node, once
+	// the request has ended, a WebSocket once the connection has switched. What it is given is its own. It must not wait. nil: no request
+	// is traced.
+	Trace func(*Trace)
+	// Zones counts requests by zone, beside Metrics; nil: no zone's are.
+	Zones *perzone.Set[ZoneCounts]
 	// Resolver of origin host names; nil: the system's.
 	Resolver *net.Resolver
 	// OriginRoots are the authorities that origins' certificates are verified against; nil: the system's.
 	OriginRoots *x509.CertPool
-	// Now is the clock of access log records; nil: time.Now.
+	// Now is the clock of access log records, traces and how long requests took; nil: time.Now.
 	Now func() time.Time
 
 	// MaxConnections of clients, default 16,384: others wait in the kernel's accept queue.

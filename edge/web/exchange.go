@@ -36,6 +36,7 @@ type exchange struct {
 	sticky  string         // Set-Cookie that goes with the origin's answer
 	result  pool.Result    // of the origin
 	sent    time.Time      // when the target was asked
+	asked   time.Time      // when the request's head went over a connection
 	body    *requestBody   // nil without a body
 	pump    *pump          // sends the body on, nil when none is at work
 	// stopBody ends the reading of a body that goes on beside the exchange, and waits for it; nil when none does.
@@ -46,6 +47,9 @@ type exchange struct {
 	// connection is what the origin's answer has in Connection.
 	connection []string
 
+	trace  *requestTrace // nil for a request that is not traced
+	meters *meters       // the share of the server's that this value counts in, whatever request it is used for
+
 	// Of the access log.
 	logged    []string // rules of action log, and what ended the request early
 	originErr error
@@ -55,7 +59,7 @@ type exchange struct {
 func (s *Server) exchange(w http.ResponseWriter, r *http.Request, conn *wireConn) *exchange {
 	x, ok := s.exchanges.Get().(*exchange)
 	if !ok {
-		x = new(exchange)
+		x = &exchange{meters: s.meters.next()}
 	}
 	x.server, x.r, x.rec = s, r, recorder{ResponseWriter: w, conn: conn}
 	x.w, x.chain = &x.rec, x.near[:0]
@@ -63,7 +67,7 @@ func (s *Server) exchange(w http.ResponseWriter, r *http.Request, conn *wireConn
 }
 
 func (s *Server) recycle(x *exchange) {
-	*x = exchange{}
+	*x = exchange{meters: x.meters}
 	s.exchanges.Put(x)
 }
 

@@ -19,6 +19,7 @@ func (x *exchange) forward() {
 	if x.body != nil {
 		defer x.body.stop()
 	}
+	x.try()
 	if x.speaksHTTP2() {
 		x.forwardHTTP2()
 		return
@@ -129,6 +130,9 @@ func (x *exchange) ask(t *transit, c *originConn, pumped bool) (_ *originConn, e
 				continue
 			}
 		}
+		if x.trace != nil {
+			x.tryConnected(c.RemoteAddr(), "1.1", c.reused)
+		}
 		x.watch(c)
 		var came bool
 		if came, err = x.send(t, c, pumped); err == nil {
@@ -141,6 +145,11 @@ func (x *exchange) ask(t *transit, c *originConn, pumped bool) (_ *originConn, e
 			return nil, err
 		}
 		c, fresh = nil, true
+		if x.trace != nil {
+			x.tryFailed(err)
+			x.try()
+			x.readdress(t)
+		}
 	}
 }
 
@@ -156,9 +165,10 @@ func (x *exchange) send(t *transit, c *originConn, pumped bool) (came bool, err 
 	if _, err := c.Write(t.out); err != nil {
 		return false, err
 	}
+	x.asked = time.Now()
 	if pumped {
 		x.startPump(c, x.r.ContentLength < 0)
-	} else if err := c.SetReadDeadline(time.Now().Add(x.server.origins.headerTimeout)); err != nil {
+	} else if err := c.SetReadDeadline(x.asked.Add(x.server.origins.headerTimeout)); err != nil {
 		return false, err
 	}
 	came, err = x.readHead(t, c)
@@ -223,6 +233,7 @@ func (x *exchange) readHead(t *transit, c *originConn) (came bool, err error) {
 // originFailed answers for an origin that did not.
 func (x *exchange) originFailed(err error) {
 	x.originErr = err
+	x.tryFailed(err)
 	x.result.Latency = time.Since(x.sent)
 	unread := false
 	if b := x.body; b != nil {
@@ -242,8 +253,9 @@ func (x *exchange) originFailed(err error) {
 		case x.w.conn != nil && x.w.conn.refused.Load():
 			x.failBody(http.StatusBadRequest, "The request's body is malformed.")
 			return
-		case failure != nil:
-			x.clientLeft()
+		case failure != nil && !x.left():
+			x.failBody(http.StatusBadRequest, "The request's body is malformed.") // by net/http, which is stricter here
+			return
 		}
 	}
 	if x.left() {

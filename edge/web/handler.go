@@ -46,6 +46,12 @@ func (x *exchange) handle(start time.Time, admitted, mismatch bool) {
 		x.fail(http.StatusServiceUnavailable, "This node has no configuration yet.")
 		return
 	}
+	if r.ProtoMajor > 1 {
+		if status, text := refusedHTTP2(r); status != 0 {
+			x.fail(status, text)
+			return
+		}
+	}
 	switch {
 	case mismatch:
 		x.fail(http.StatusMisdirectedRequest, "The request target and the Host header name different hosts.")
@@ -98,7 +104,7 @@ func (x *exchange) handle(start time.Time, admitted, mismatch bool) {
 		return
 	}
 	x.rule.Host, x.rule.Path, x.rule.Query = host, path, query
-	x.receive()
+	x.receive(start)
 	if x.toHTTPS() {
 		return
 	}
@@ -116,8 +122,9 @@ func (x *exchange) handle(start time.Time, admitted, mismatch bool) {
 	x.forward()
 }
 
-// receive learns who asks, and takes from the head what a client may not say or what ends at this node.
-func (x *exchange) receive() {
+// receive learns who asks, takes from the head what a client may not say or what ends at this node, and decides whether the request
+// is traced.
+func (x *exchange) receive(start time.Time) {
 	r, z := x.r, x.zone.Config
 	if a, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
 		x.peer = a.Addr().Unmap().WithZone("")
@@ -134,4 +141,5 @@ func (x *exchange) receive() {
 	default:
 		x.rule.Version = "1.1"
 	}
+	x.follow(trustedPeer, start)
 }

@@ -2,19 +2,20 @@ package web
 
 import (
 	"crypto/tls"
+	"encoding/hex"
 	"log/slog"
-	"math/rand/v2"
 	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
 
+	"github.com/guardyn-edge/guardyn/edge/pool"
 	"github.com/guardyn-edge/guardyn/edge/rules"
+	"github.com/guardyn-edge/guardyn/zone"
 )
 
 // counters only rise.
 type counters struct {
-	requests      [6]atomic.Uint64 // by status class; 0: no status
 	ruleMatches   atomic.Uint64
 	ruleErrors    atomic.Uint64
 	originErrors  atomic.Uint64
@@ -38,6 +39,12 @@ type Metrics struct {
 	// OriginErrors counts requests answered 502 or 504 and answers that an origin broke off; OriginRefused connections that the origin guard
 	// stopped.
 	OriginErrors, OriginRefused uint64
+	// RequestSeconds is how long requests took, by the same digit, from when their head had come to the end of the answer; at 1 are
+	// WebSockets, to their end.
+	RequestSeconds [6]pool.HistogramValues
+	// OriginConnect is how long it took to open connections to origins, name resolution and TLS included. OriginFirstByte is the
+	// time from a request's head being sent over one to the head of the final answer.
+	OriginConnect, OriginFirstByte pool.HistogramValues
 	// Shed counts requests answered 503 for lack of a slot.
 	Shed uint64
 	// InFlight are requests being handled, Connections those of clients.
@@ -58,44 +65,58 @@ func (s *Server) Metrics() Metrics {
 		HandshakesTLS12: c.handshakes12.Load(), HandshakesTLS13: c.handshakes13.Load(), HandshakesResumed: c.resumed.Load(),
 		UnknownNames: c.unknownNames.Load(), HandshakeTimeouts: c.handshakeTimeouts.Load(), HandshakeFailures: c.handshakeFailures.Load(),
 	}
+	m.RequestSeconds, m.OriginFirstByte = s.meters.values()
 	for i := range m.Requests {
-		m.Requests[i] = c.requests[i].Load()
+		m.Requests[i] = m.RequestSeconds[i].Count
 	}
+	m.OriginConnect = s.origins.connects.Values()
 	return m
 }
 
 // note keeps a rule for the access log.
 func (x *exchange) note(rule *rules.Rule) {
 	if x.server.config.AccessLog != nil && len(x.logged) < maxLogged {
-		x.logged = append(x.logged, string(rule.Phase)+"/"+strconv.Itoa(rule.Index+1)+"/"+string(rule.Action))
+		x.logged = append(x.logged, ruleLabel(rule))
 	}
 }
 
-// maxLogged bounds how many rules an access log record names.
+// ruleLabel names a rule in access log records and traces: phase/number/action.
+func ruleLabel(rule *rules.Rule) string {
+	return string(rule.Phase) + "/" + strconv.Itoa(rule.Index+1) + "/" + string(rule.Action)
+}
+
+// maxLogged bounds how many rules an access log record, or a trace, names.
 const maxLogged = 16
 
-// finish counts a request and writes its access log record when the sample picks it.
+// finish counts a request, hands its trace on, and writes its access log record when the sample picks it.
 func (s *Server) finish(x *exchange, start time.Time) {
 	class := x.w.status / 100
 	if class > 5 || x.w.status == statusClientGone {
 		class = 0
 	}
-	s.counters.requests[class].Add(1)
+	end := s.config.Now()
+	x.meters.requests[class].Observe(end.Sub(start))
+	if s.config.Zones != nil {
+		name := ""
+		if x.zone != nil {
+			name = x.zone.Config.Name.String()
+		}
+		s.config.Zones.Of(name).count(class, end.Sub(start))
+	}
 	if n := x.rule.Errors; n > 0 {
 		s.counters.ruleErrors.Add(uint64(n))
 	}
+	x.endTrace(end)
 	if s.config.AccessLog == nil {
 		return
 	}
-	if x.zone != nil {
-		if p := x.zone.Config.Settings.LogSampling; p != nil && rand.IntN(10000) >= int(*p) {
-			return
-		}
+	if x.zone != nil && !picked(x.zone.Config.Settings.LogSampling, zone.DefaultLogSampling) {
+		return
 	}
 	attrs := make([]slog.Attr, 0, 16)
 	attrs = append(attrs,
 		slog.Time("start", start),
-		slog.Float64("seconds", s.config.Now().Sub(start).Seconds()),
+		slog.Float64("seconds", end.Sub(start).Seconds()),
 		slog.String("client", x.rule.Client.String()),
 		slog.String("host", x.r.Host),
 		slog.String("method", x.r.Method),
@@ -118,6 +139,9 @@ func (s *Server) finish(x *exchange, start time.Time) {
 	}
 	if x.originErr != nil {
 		attrs = append(attrs, slog.String("error", x.originErr.Error()))
+	}
+	if x.trace != nil {
+		attrs = append(attrs, slog.String("trace_id", hex.EncodeToString(x.trace.ID[:])))
 	}
 	s.config.AccessLog.LogAttrs(x.r.Context(), slog.LevelInfo, "request", attrs...)
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/guardyn-edge/guardyn/edge/pool"
 )
 
 // origins is the client towards origins: its connections outlive every view.
@@ -15,6 +17,7 @@ type origins struct {
 	dialer        *dialer
 	idle          idleConns
 	headerTimeout time.Duration // for the head of an answer once the request is sent
+	connects      pool.Histogram
 	writeStall    time.Duration
 	transits      sync.Pool // of *transit
 	http2         *http2Conns
@@ -48,11 +51,13 @@ func (o *origins) conn(ctx context.Context, t *target, fresh bool) (*originConn,
 // dial opens a connection, with a TLS handshake in the target's server name when its scheme asks for it. protocols
 // are offered in it (RFC 7301), nil for none; the origin's choice is returned, empty for none.
 func (o *origins) dial(ctx context.Context, t *target, protocols []string) (c *originConn, protocol string, err error) {
+	begun := time.Now()
 	tcp, err := o.dialer.dialTarget(ctx, t)
 	if err != nil {
 		return nil, "", err
 	}
 	if !t.secure() {
+		o.connects.Observe(time.Since(begun))
 		return newOriginConn(tcp, tcp, t.key, o.writeStall), "", nil
 	}
 	config := o.dialer.tls.Clone()
@@ -64,6 +69,7 @@ func (o *origins) dial(ctx context.Context, t *target, protocols []string) (c *o
 		tcp.Close()
 		return nil, "", fmt.Errorf("TLS handshake as %s: %w", strconv.Quote(config.ServerName), err)
 	}
+	o.connects.Observe(time.Since(begun))
 	return newOriginConn(secured, tcp, t.key, o.writeStall), secured.ConnectionState().NegotiatedProtocol, nil
 }
 

@@ -76,6 +76,7 @@ func (x *exchange) brokenOff(err error) {
 	if !x.left() && (x.body == nil || x.body.failure() == nil) {
 		x.result.Err = err
 		x.originErr = fmt.Errorf("%w after %d octets: %w", errBrokenOff, x.w.bytes, err)
+		x.tryFailed(x.originErr)
 		x.server.counters.originErrors.Add(1)
 	}
 	x.w.flush()
@@ -93,7 +94,10 @@ func (x *exchange) respond(status int) {
 // runResponsePhases notes the status and lets rules change the header.
 func (x *exchange) runResponsePhases(status int) {
 	h := x.w.Header()
-	x.result.Status, x.result.Latency = status, time.Since(x.sent)
+	now := time.Now()
+	x.result.Status, x.result.Latency = status, now.Sub(x.sent)
+	x.meters.firstByte.Observe(now.Sub(x.asked))
+	x.tryAnswered(status, now)
 	s := x.server
 	for i := range s.phases {
 		if p := &s.phases[i]; p.response != nil && x.zone.Rules != nil && !x.skipped[p.name] {

@@ -47,7 +47,7 @@ func isGRPC(contentType string) bool {
 func (x *exchange) forwardHTTP2() {
 	ctx := x.r.Context()
 	for retried := false; ; {
-		cc, plain, err := x.server.origins.http2.conn(ctx, x.server.origins, x.target)
+		cc, plain, reused, err := x.server.origins.http2.conn(ctx, x.server.origins, x.target)
 		switch {
 		case plain != nil:
 			x.forwardHTTP1(plain)
@@ -61,6 +61,9 @@ func (x *exchange) forwardHTTP2() {
 		case err != nil:
 			x.originFailed(err)
 			return
+		}
+		if x.trace != nil {
+			x.tryConnected(nil, "2", reused) // the library tells no address
 		}
 		if again := x.exchangeHTTP2(cc, !retried); !again {
 			return
@@ -105,6 +108,7 @@ func (x *exchange) exchangeHTTP2(cc *http2.ClientConn, mayRetry bool) (again boo
 		x.stopBody = body.end
 		defer body.end()
 	}
+	x.asked = time.Now()
 	res, err := cc.RoundTrip(r)
 	interim.close()
 	if body != nil {
@@ -116,6 +120,8 @@ func (x *exchange) exchangeHTTP2(cc *http2.ClientConn, mayRetry bool) (again boo
 		refused := errors.As(err, &stream) && stream.Code == http2.ErrCodeRefusedStream
 		untouched := body == nil || !body.begun.Load()
 		if mayRetry && ctx.Err() == nil && untouched && (refused || body == nil && safe(x.r.Method)) {
+			x.tryFailed(err)
+			x.try()
 			return true
 		}
 		if cause := context.Cause(ctx); cause == errHeadLate {

@@ -41,20 +41,21 @@ func newHTTP2Conns(c *Config) *http2Conns {
 }
 
 // conn returns a connection to t with a stream reserved, or plain, a connection that speaks HTTP/1.1, when that is what
-// the origin agreed to.
-func (p *http2Conns) conn(ctx context.Context, o *origins, t *target) (cc *http2.ClientConn, plain *originConn, err error) {
+// the origin agreed to. reused tells one that was not opened for the caller.
+func (p *http2Conns) conn(ctx context.Context, o *origins, t *target) (cc *http2.ClientConn, plain *originConn, reused bool, err error) {
 	for {
 		cc, wait := p.reserve(t.key)
 		if cc != nil {
-			return cc, nil, nil
+			return cc, nil, true, nil
 		}
 		if wait == nil {
-			return p.open(ctx, o, t)
+			cc, plain, err = p.open(ctx, o, t)
+			return cc, plain, false, err
 		}
 		select {
 		case <-wait:
 		case <-ctx.Done():
-			return nil, nil, context.Cause(ctx)
+			return nil, nil, false, context.Cause(ctx)
 		}
 	}
 }

@@ -47,6 +47,9 @@ func phaseTable(order []zone.Phase) []phase {
 // common does the actions that every phase has. stop ends the phase.
 func (x *exchange) common(rule *rules.Rule) (stop bool) {
 	x.server.counters.ruleMatches.Add(1)
+	if x.trace != nil {
+		x.trace.matched(rule)
+	}
 	switch rule.Action {
 	case zone.ActionLog:
 		x.note(rule)

@@ -19,6 +19,7 @@ type Server struct {
 	origins   *origins
 	buffers   bufferPool
 	exchanges sync.Pool // of *exchange
+	meters    meterShares
 	conns     *connSet
 	plain     *listener
 	secure    *tlsListener // nil without Config.TLSAddr

@@ -85,7 +85,9 @@ func (x *exchange) next(err error) bool {
 		x.stick(x.zone.Pools.Balancer(x.rule.Host).Sticky(), o)
 	}
 	failed.End(pool.Result{Err: err, Latency: time.Since(x.sent)})
+	x.tryFailed(err)
 	o.Begin()
 	x.sent, x.target = time.Now(), x.poolTarget(o)
+	x.try()
 	return true
 }

@@ -46,6 +46,7 @@ func (x *exchange) tunnel(c *originConn, t *transit) {
 	if _, err := client.Write(head); err != nil {
 		return
 	}
+	x.endTrace(x.server.config.Now()) // a WebSocket may last for days
 	var first io.Reader
 	if n := buffered.Reader.Buffered(); n > 0 {
 		first = io.LimitReader(buffered.Reader, int64(n))
