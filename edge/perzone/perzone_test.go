@@ -25,12 +25,16 @@ func TestSet(t *testing.T) {
 	}{
 		{"none", Selection{}, map[string]int64{}, map[string]int64{}},
 		{
-			"by name", Selection{Names: []string{"a.example", "c.example"}},
-			map[string]int64{"a.example": 2, "c.example": 0, Other: 2}, map[string]int64{"a.example": 2, "c.example": 0, Other: 2},
+			"by name",
+			Selection{Names: []string{"a.example", "c.example"}},
+			map[string]int64{"a.example": 2, "c.example": 0, Other: 2},
+			map[string]int64{"a.example": 2, "c.example": 0, Other: 2},
 		},
 		{
-			"all", Selection{All: true},
-			map[string]int64{"a.example": 2, "b.example": 1, Other: 1}, map[string]int64{"b.example": 1, Other: 1},
+			"all",
+			Selection{All: true},
+			map[string]int64{"a.example": 2, "b.example": 1, Other: 1},
+			map[string]int64{"b.example": 1, Other: 1},
 		},
 	} {
 		t.Run(row.name, func(t *testing.T) {

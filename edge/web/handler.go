@@ -46,12 +46,6 @@ func (x *exchange) handle(start time.Time, admitted, mismatch bool) {
 		x.fail(http.StatusServiceUnavailable, "This node has no configuration yet.")
 		return
 	}
-	if r.ProtoMajor > 1 {
-		if status, text := refusedHTTP2(r); status != 0 {
-			x.fail(status, text)
-			return
-		}
-	}
 	switch {
 	case mismatch:
 		x.fail(http.StatusMisdirectedRequest, "The request target and the Host header name different hosts.")

@@ -281,7 +281,9 @@ func TestTraceOfTries(t *testing.T) {
 		t.Fatal(err)
 	}
 	dead.Close()
-	status := func(code int) string { return startOrigin(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) }).address() }
+	status := func(code int) string {
+		return startOrigin(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) }).address()
+	}
 	hangsUp := scriptedOrigin(t, func(i int, c net.Conn, b *bufio.Reader) {
 		http.ReadRequest(b)
 		io.WriteString(c, okAnswer)
