@@ -23,9 +23,13 @@ build: ## build bin/gdn
 	go build -o bin/gdn ./cmd/gdn
 
 demo: build ## try it: a fleet on this machine until Ctrl-C (CHECK=1: assert every answer and end)
+	@hack/need.sh curl
+	@hack/need.sh dig
 	@CHECK='$(CHECK)' examples/demo.sh bin/gdn
 
 test: ## run every test, those on a private PostgreSQL and DynamoDB Local too
+	@hack/need.sh curl
+	@hack/need.sh dig
 	@hack/need.sh postgresql
 	@hack/need.sh java
 	@hack/need.sh npm

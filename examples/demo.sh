@@ -1,19 +1,20 @@
 #!/usr/bin/env bash
-# What make demo runs: a control plane, two nodes and an origin on this machine, the example zone published
-# to them, and a look at what they answer. It stays until Ctrl-C; with CHECK set it asserts every answer and
-# ends. BARE asks with the program here even where dig and curl are installed.
+# What make demo runs: gdn dev with a control plane, two nodes and two origins on this machine, the example zone published to them,
+# and a walk through what nodes do. It stays until Ctrl-C; with CHECK set it asserts every answer and ends. It needs curl and dig.
 # Usage: examples/demo.sh PATH-OF-GDN
 set -euo pipefail
 cd "$(dirname "$0")/.."
-gdn=$(realpath "$1")
+program=$(realpath "$1")
 check=${CHECK:-}
-# A variable left over from another fleet must not reach this one.
+# A variable left over from another fleet must not reach this one, and no proxy what is asked on this machine.
 for name in $(compgen -e | grep '^GUARDYN_' || true); do unset "$name"; done
+export no_proxy='*'
 
 data=$(mktemp -d)
 pid=
 stop() {
 	trap - EXIT INT TERM
+	exec 3>&- 4<&-
 	if [ -n "$pid" ]; then
 		kill -TERM "$pid" 2>/dev/null || true
 		wait "$pid" 2>/dev/null || true
@@ -26,23 +27,67 @@ trap 'stop; exit 143' TERM
 
 say() { printf '\n\033[1m%s\033[0m\n' "$*"; }
 [ -t 1 ] || say() { printf '\n%s\n' "$*"; }
-gdn() {
-	local word line='$ gdn'
+
+gdn() { "$program" "$@"; }
+# Errors are shown, a progress meter is not, and nothing is waited for longer than ten seconds.
+curl() { command curl -sS --max-time 10 "$@"; }
+dig() { command dig +short +timeout=5 "$@"; }
+
+# run COMMAND ARGUMENT... prints a command, runs it and keeps what it prints in answer, and in code how it ended. try does the same with a
+# command that may fail.
+run() {
+	try "$@"
+	if [ "$code" != 0 ]; then
+		echo "error: it ended with $code" >&2
+		exit 1
+	fi
+}
+try() {
+	local word line='$'
 	for word in "$@"; do
 		case $word in
 		*[!A-Za-z0-9_./:=%@+-]*) line+=" '$word'" ;;
 		*) line+=" $word" ;;
 		esac
 	done
-	echo "$line"
-	"$gdn" "$@" 2>&1
+	printf '%s\n' "$line"
+	code=0
+	answer=$("$@" 2>&1) || code=$?
+	answer=${answer//$'\r'/}
+	[ -z "$answer" ] || printf '%s\n' "$answer"
+}
+failed=0
+want() { # want TEXT: the last answer has it
+	[ -n "$check" ] || return 0
+	case $answer in
+	*"$1"*) echo "  ok: $1" ;;
+	*) echo "  NOT OK: want $1"; failed=1 ;;
+	esac
+}
+want_not() { # want_not TEXT: it has not
+	[ -n "$check" ] || return 0
+	case $answer in
+	*"$1"*) echo "  NOT OK: do not want $1"; failed=1 ;;
+	*) echo "  ok: no $1" ;;
+	esac
+}
+want_code() { # want_code N: the last command ended with it
+	[ -n "$check" ] || return 0
+	if [ "$code" = "$1" ]; then echo "  ok: it ended with $1"; else echo "  NOT OK: it ended with $code, want $1"; failed=1; fi
+}
+# until_seen PATTERN COMMAND... asks until a line of the answer matches, for 20 s at most, and then once aloud.
+until_seen() {
+	local pattern=$1 left=100
+	shift
+	until "$@" 2>&1 | grep -qE -- "$pattern" || [ $((left -= 1)) = 0 ]; do sleep 0.2; done
+	run "$@"
 }
 
-say 'Starting a control plane, two edge nodes and a demo origin'
+say 'Starting a control plane, two edge nodes and two demo origins'
 any=127.0.0.1:0
-"$gdn" dev --data "$data/fleet" --api $any --demo-origin $any \
-	--node1-dns $any --node1-http $any --node1-admin $any \
-	--node2-dns $any --node2-http $any --node2-admin $any >"$data/dev.log" 2>&1 &
+gdn dev --data "$data/fleet" --api $any --demo-origin $any --demo-origin2 $any \
+	--node1-dns $any --node1-http $any --node1-https $any --node1-admin $any \
+	--node2-dns $any --node2-http $any --node2-https $any --node2-admin $any >"$data/dev.log" 2>&1 &
 pid=$!
 until [ -e "$data/fleet/dev.env" ]; do
 	if ! kill -0 "$pid" 2>/dev/null; then
@@ -55,106 +100,121 @@ done
 # shellcheck source=/dev/null
 . "$data/fleet/dev.env"
 sed -n '/^control plane/,/^$/p' "$data/dev.log"
-
-# ask NODE NAME TYPE and fetch NODE HOST PATH print the command, then what the node answers.
-installed() { [ -z "${BARE:-}" ] && command -v "$1" >/dev/null; }
-probe() {
-	[ -x "$data/probe" ] || go build -o "$data/probe" ./examples/probe
-	"$data/probe" "$@"
-}
-ask() {
-	local server=$1 name=$2 type=$3
-	if installed dig; then
-		echo "\$ dig @${server%:*} -p ${server##*:} +short $name $type"
-		answer=$(dig "@${server%:*}" -p "${server##*:}" +short +timeout=5 "$name" "$type")
-	else
-		echo "\$ go run ./examples/probe dns $server $name $type"
-		answer=$(probe dns "$server" "$name" "$type")
-	fi
-	printf '%s\n' "$answer"
-}
-fetch() {
-	local server=$1 host=$2 path=$3
-	if installed curl; then
-		echo "\$ curl -H 'Host: $host' http://$server$path"
-		answer=$(curl -sS --noproxy '*' --max-time 10 -H "Host: $host" -w '\n%{http_code}' "http://$server$path")
-		answer="${answer##*$'\n'}"$'\n'"${answer%$'\n'*}"
-	else
-		echo "\$ go run ./examples/probe http $server $host $path"
-		answer=$(probe http "$server" "$host" "$path")
-	fi
-	printf '%s\n' "$answer"
-}
-failed=0
-want() { # want TEXT: the last answer has it
-	[ -n "$check" ] || return 0
-	case $answer in
-	*"$1"*) echo "  ok: $1" ;;
-	*) echo "  NOT OK: want $1"; failed=1 ;;
-	esac
-}
-each_node() { # each_node FUNCTION
-	say "$2: what node 1 answers"
-	"$1" "$GUARDYN_NODE1_DNS" "$GUARDYN_NODE1_HTTP"
-	say "$2: what node 2 answers"
-	"$1" "$GUARDYN_NODE2_DNS" "$GUARDYN_NODE2_HTTP"
-}
+node1=$GUARDYN_NODE1_HTTP node2=$GUARDYN_NODE2_HTTP
+zone=amthalgroup.com
+www=www.$zone
 
 say 'Editing writes rows and changes nothing about what visitors get'
-zone=amthalgroup.com
-cat >"$data/demo.yaml" <<YAML
-origins:
-  - {name: demo, address: "$GUARDYN_DEMO_ORIGIN"}
-YAML
-gdn zone create $zone
-gdn zone import $zone examples/amthalgroup.com.zone
-gdn pool set $zone default "$data/demo.yaml"
-gdn list set $zone office examples/office.yaml
+run gdn zone create $zone
+run gdn zone import $zone examples/$zone.zone
+run cat "$data/fleet/pool.yaml"
+run gdn pool set $zone web "$data/fleet/pool.yaml"
+run gdn balancer set $zone $www examples/balancer.yaml
+run gdn list set $zone office examples/office.yaml
 
-say 'A plan is a difference of meaning'
-gdn plan
-say 'An apply publishes one signed snapshot'
-gdn apply -m 'first zone' --wait
+say 'A plan is a difference of meaning, and an apply publishes one signed snapshot'
+run gdn plan
+run gdn apply -m 'first zone' --wait
+want '2 nodes on version 1'
 
-first() {
-	ask "$1" $zone A
+for dns in "$GUARDYN_NODE1_DNS" "$GUARDYN_NODE2_DNS"; do
+	say "What the node at $dns answers"
+	run dig "@${dns%:*}" -p "${dns##*:}" $zone A
 	want 192.0.2.10
-	ask "$1" 2026._domainkey.$zone TXT
-	want 'v=DKIM1; k=rsa; p='
-	ask "$1" $zone TXT
+	run dig "@${dns%:*}" -p "${dns##*:}" $zone TXT
 	want 'says \"hello\"; and means it'
-	fetch "$2" www.$zone /wp-login.php
-	want 200
-	want 'demo origin'
-}
-each_node first 'v1'
+	run dig "@${dns%:*}" -p "${dns##*:}" $www A
+	want 127.0.0.1
+done
+say 'The balancer gives both origins requests, in turn'
+for node in "$node1" "$node2"; do
+	run curl -H "Host: $www" "http://$node/" "http://$node/"
+	want 'Hello from demo origin 1.'
+	want 'Hello from demo origin 2.'
+done
 
-say 'Now a change that can interrupt traffic, beside some that cannot'
-gdn record add $zone _dmarc TXT 'v=DMARC1; p=none'
-gdn rules set $zone custom examples/rules.yaml
-gdn settings set $zone trace_sampling=100%
-gdn zone create lab.$zone
-gdn plan
-say 'It needs consent'
-if gdn apply -m 'block wordpress scanners'; then
-	echo 'error: a disruptive plan was applied without consent' >&2
-	exit 1
-fi
-gdn apply -m 'block wordpress scanners' --accept-disruption --wait
+say 'An origin that fails its checks gets none, on either node'
+run curl -X POST "http://$GUARDYN_DEMO_ORIGIN2/demo/fail"
+until_seen ' unhealthy on 2 ' gdn pool status $zone web
+want 'unhealthy on 2 (node1, node2)'
+for node in "$node1" "$node2"; do
+	run curl -H "Host: $www" "http://$node/" "http://$node/"
+	want 'Hello from demo origin 1.'
+	want_not 'origin 2'
+done
+run curl -X POST "http://$GUARDYN_DEMO_ORIGIN2/demo/mend"
+until_seen ' demo2 .* serving ' gdn pool status $zone web
+want_not 'unhealthy'
 
-second() {
-	ask "$1" _dmarc.$zone TXT
-	want 'v=DMARC1; p=none'
-	fetch "$2" www.$zone /wp-login.php
+say 'Rules: what they would do is asked before they are published'
+run cat examples/rules.yaml
+run gdn rules set $zone custom examples/rules.yaml
+run gdn rules test $zone --request examples/request.yaml
+want 'answered 403'
+run gdn rules set $zone ratelimit examples/ratelimit.yaml
+say 'A change that can interrupt traffic needs consent'
+try gdn apply -m 'scanners, and guessing of passwords'
+want_code 1
+want 'Pass --accept-disruption to apply this.'
+run gdn apply -m 'scanners, and guessing of passwords' --accept-disruption --wait
+for node in "$node1" "$node2"; do
+	run curl -o /dev/null -w '%{http_code}\n' -H "Host: $www" "http://$node/wp-login.php"
 	want 403
-	fetch "$2" www.$zone /
-	want 200
-	want 'demo origin'
+done
+say 'Five tries to sign in a minute'
+run curl -o /dev/null -w '%{http_code} ' -X POST -H "Host: $www" "http://$node1/login?[1-5]"
+want '200 200 200 200 200'
+run curl -i -X POST -H "Host: $www" "http://$node1/login"
+want 'HTTP/1.1 429 Too Many Requests'
+want 'Retry-After: '
+
+say 'HTTPS: the key is sealed before it leaves this machine, and the nodes alone can open it'
+run gdn tls add $zone $www --cert "$data/fleet/demo.pem" --key "$data/fleet/demo.key"
+run gdn settings set $zone always_https=on hsts=30d
+run gdn apply -m 'https' --accept-disruption --wait
+for https in "$GUARDYN_NODE1_HTTPS" "$GUARDYN_NODE2_HTTPS"; do
+	run curl -i --cacert "$GUARDYN_DEMO_CA" --connect-to "::$https" "https://$www/"
+	want 'HTTP/2 200'
+	want 'strict-transport-security: max-age=2592000'
+	want 'Hello from demo origin'
+done
+run curl -i -H "Host: $www" "http://$node1/shop?item=1"
+want 'HTTP/1.1 308 Permanent Redirect'
+want "Location: https://$www/shop?item=1"
+try curl --cacert "$GUARDYN_DEMO_CA" --connect-to "::$GUARDYN_NODE1_HTTPS" "https://api.$zone/"
+want 'unrecognized name'
+
+say 'A change on trial: the next pool has nobody in it, so every node goes back by itself. A WebSocket stays open over that'
+[ -x "$data/websocket" ] || go build -o "$data/websocket" ./examples/websocket
+mkfifo "$data/messages" "$data/answers"
+echo "\$ go run ./examples/websocket -host $www -cacert \$GUARDYN_DEMO_CA wss://$GUARDYN_NODE1_HTTPS/websocket"
+"$data/websocket" -host $www -cacert "$GUARDYN_DEMO_CA" "wss://$GUARDYN_NODE1_HTTPS/websocket" <"$data/messages" >"$data/answers" 2>&1 &
+exec 3>"$data/messages" 4<"$data/answers"
+message() { # message TEXT: sends it and prints what comes back
+	echo "> $1"
+	echo "$1" >&3
+	IFS= read -r -t 10 answer <&4 || answer='nothing'
+	printf '< %s\n' "$answer"
 }
-each_node second 'v2'
+message 'before'
+want ': before'
+printf 'origins:\n  - {name: nobody, address: "127.0.0.1:1"}\n' >"$data/nobody.yaml"
+run gdn pool set $zone web "$data/nobody.yaml"
+try gdn apply --coordinated --confirm-window 3s --soak 1s --deadline 30s -m 'the new machine' --accept-disruption --wait
+want_code 4
+want 'was reverted'
+message 'after'
+want ': after'
+exec 3>&-
+run curl --cacert "$GUARDYN_DEMO_CA" --connect-to "::$GUARDYN_NODE2_HTTPS" "https://$www/"
+want 'Hello from demo origin'
+run gdn pool set $zone web "$data/fleet/pool.yaml"
+
 say 'The fleet'
-gdn node list
-gdn history
+run gdn node list
+run gdn history
+run gdn status
+want 'Everything you have saved is being served.'
 
 if [ -n "$check" ]; then
 	say "$([ $failed = 0 ] && echo 'Every answer is right' || echo 'Some answer is wrong')"
@@ -163,8 +223,10 @@ fi
 say 'What to try next, in another terminal'
 cat <<TEXT
   . $data/fleet/dev.env           # then bin/gdn speaks to this fleet
+  bin/gdn pool status $zone --watch
   bin/gdn record add $zone hello A 192.0.2.99 && bin/gdn plan && bin/gdn apply -m hello
   bin/gdn zone export $zone
+  bin/gdn dev --help              # what the origins answer
   bin/gdn --help
 
 Ctrl-C stops everything and removes $data.

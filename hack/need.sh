@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# hack/need.sh postgresql|gcc|java|npm|knot|nsd|named|nginx|haproxy|dnsperf|wrk|h2load: installs the Debian package that has what is needed, when it is missing.
+# hack/need.sh curl|dig|postgresql|gcc|java|npm|knot|nsd|named|nginx|haproxy|dnsperf|wrk|h2load: installs the Debian package that has what is needed, when it is missing.
 set -euo pipefail
 
 installed() {
@@ -10,7 +10,7 @@ installed() {
 	knot) compgen -G '/usr/*bin/knotd' >/dev/null || command -v knotd >/dev/null ;;
 	nsd) compgen -G '/usr/*bin/nsd' >/dev/null || command -v nsd >/dev/null ;;
 	named | nginx | haproxy) compgen -G "/usr/*bin/$1" >/dev/null || command -v "$1" >/dev/null ;;
-	dnsperf | wrk | h2load) command -v "$1" >/dev/null ;;
+	curl | dig | dnsperf | wrk | h2load) command -v "$1" >/dev/null ;;
 	gcc) command -v gcc >/dev/null && [ -e /usr/include/stdlib.h ] ;;
 	*) echo "error: $1 is not known here" >&2; exit 2 ;;
 	esac
@@ -25,6 +25,8 @@ knot | nsd) why="the tests compare this DNS server's answers with its own" ;;
 named) why="the node is measured beside BIND"; packages=(bind9) ;;
 nginx) why="the node is measured beside nginx, which is the origin too"; packages=(nginx-light) ;;
 haproxy) why="the node is measured beside HAProxy" ;;
+curl) why="the demo and the documents' commands ask nodes with it" ;;
+dig) why="the demo and the documents' commands ask nodes with it"; packages=(bind9-dnsutils) ;;
 dnsperf | wrk) why="it is what loads the servers" ;;
 h2load) why="it is what loads the servers"; packages=(nghttp2-client) ;;
 npm) why="the tests fetch DynamoDB Local from an npm package" ;;

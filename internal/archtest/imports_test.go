@@ -103,6 +103,7 @@ var never = []struct{ from, to string }{
 // only holds the libraries that are the business of one room.
 var only = map[string][]string{
 	"github.com/spf13/cobra":   {"internal/cli"},
+	"github.com/coder":         {"internal/cli", "examples"},
 	"github.com/jackc/pgx":     {"store", "barrier/sqlstore", "internal/sqlconn", "internal/testpg"},
 	"github.com/aws":           {"barrier/dynamo", "internal/testdynamo"},
 	"modernc.org/sqlite":       {"store", "barrier/sqlstore", "internal/sqlconn"},

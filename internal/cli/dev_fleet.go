@@ -9,9 +9,10 @@ import (
 	"net/http"
 	"net/netip"
 	"path/filepath"
-	"regexp"
-	"strings"
+	"slices"
 	"time"
+
+	"filippo.io/age"
 
 	"github.com/guardyn-edge/guardyn/internal/durable"
 	"github.com/guardyn-edge/guardyn/internal/host"
@@ -19,7 +20,6 @@ import (
 )
 
 const (
-	devEnvFile = "dev.env"
 	// readyTimeout bounds how long everything may take to answer; readyEvery is how often it is asked.
 	readyTimeout = 60 * time.Second
 	readyEvery   = 20 * time.Millisecond
@@ -27,14 +27,29 @@ const (
 	devInterval = time.Second
 )
 
-// fleet is what gdn dev runs. parts holds everything that was started, in order.
+// fleet is what gdn dev runs, as far as it was started.
 type fleet struct {
 	secrets devSecrets
 	key     seal.SigningKey
 	control *host.Control
 	nodes   []*host.Edge
-	origin  *demoOrigin
-	parts   []running
+	origins []*demoOrigin
+}
+
+// parts is everything that was started, what is to be closed first last: demo origins, so that nodes need not wait for the
+// WebSockets to them.
+func (fl *fleet) parts() []running {
+	var all []running
+	if fl.control != nil {
+		all = append(all, fl.control)
+	}
+	for _, n := range fl.nodes {
+		all = append(all, n)
+	}
+	for _, o := range fl.origins {
+		all = append(all, o)
+	}
+	return all
 }
 
 // startFleet starts everything and returns when all of it answers. After an error nothing runs.
@@ -56,23 +71,41 @@ func startFleet(ctx context.Context, dir *durable.Dir, f devFlags, log io.Writer
 	if err != nil {
 		return nil, err
 	}
+	identity, err := age.ParseX25519Identity(fl.secrets.SecretIdentity)
+	if err != nil {
+		return nil, fmt.Errorf("%s: secret_identity: %w", secretsFile, err)
+	}
+	identities, err := host.ParseIdentities(identity.String())
+	if err != nil {
+		return nil, fmt.Errorf("%s: secret_identity: %w", secretsFile, err)
+	}
+	if err := keepCertificate(dir, time.Now()); err != nil {
+		return nil, fmt.Errorf("certificate: %w", err)
+	}
 	loopback := []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
 
-	if fl.origin, err = startDemoOrigin(ctx, f.demoOrigin); err != nil {
-		return nil, fmt.Errorf("demo origin: %w", err)
+	// Before the nodes: the first health check of an origin that was not there yet would take it out.
+	for i, address := range f.origins {
+		o, err := startDemoOrigin(ctx, i+1, address)
+		if err != nil {
+			return nil, fmt.Errorf("demo origin %d: %w", i+1, err)
+		}
+		fl.origins = append(fl.origins, o)
+		if err := await(ctx, "http://"+o.Addr()+"/healthz"); err != nil {
+			return nil, fmt.Errorf("demo origin %d: %w", i+1, err)
+		}
 	}
-	fl.parts = append(fl.parts, fl.origin)
 	fl.control, err = host.StartControl(ctx, host.ControlConfig{
-		DatabaseURL:    databaseURL(dir, databaseFile),
-		Listen:         f.api,
-		SigningKey:     fl.key,
-		AllowedOrigins: loopback,
-		Logger:         logger.With("part", "control plane"),
+		DatabaseURL:     databaseURL(dir, databaseFile),
+		Listen:          f.api,
+		SigningKey:      fl.key,
+		SecretRecipient: identity.Recipient().String(),
+		AllowedOrigins:  loopback,
+		Logger:          logger.With("part", "control plane"),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("control plane: %w", err)
 	}
-	fl.parts = append(fl.parts, fl.control)
 	apiURL := "http://" + fl.control.Addr()
 	if err := await(ctx, apiURL+"/readyz"); err != nil {
 		return nil, fmt.Errorf("control plane: %w", err)
@@ -89,6 +122,8 @@ func startFleet(ctx context.Context, dir *durable.Dir, f devFlags, log io.Writer
 			StateDir:         filepath.Join(dir.Path(), name),
 			DNSAddr:          addresses.dns,
 			HTTPAddr:         addresses.http,
+			HTTPSAddr:        addresses.https,
+			SecretIdentities: identities,
 			AdminAddr:        addresses.admin,
 			ServiceAddresses: []netip.Addr{netip.MustParseAddr("127.0.0.1")},
 			AllowedOrigins:   loopback,
@@ -102,15 +137,11 @@ func startFleet(ctx context.Context, dir *durable.Dir, f devFlags, log io.Writer
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 		fl.nodes = append(fl.nodes, node)
-		fl.parts = append(fl.parts, node)
 	}
 	for i, node := range fl.nodes {
 		if err := await(ctx, "http://"+node.AdminAddr()+"/healthz"); err != nil {
 			return nil, fmt.Errorf("%s: %w", devNodeName(i), err)
 		}
-	}
-	if err := await(ctx, "http://"+fl.origin.Addr()+"/"); err != nil {
-		return nil, fmt.Errorf("demo origin: %w", err)
 	}
 	return fl, nil
 }
@@ -122,8 +153,8 @@ func (fl *fleet) close(ctx context.Context) error {
 	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
 	defer cancel()
 	var err error
-	for i := len(fl.parts) - 1; i >= 0; i-- {
-		err = errors.Join(err, fl.parts[i].Close(grace))
+	for _, p := range slices.Backward(fl.parts()) {
+		err = errors.Join(err, p.Close(grace))
 	}
 	return err
 }
@@ -154,53 +185,4 @@ func await(ctx context.Context, url string) error {
 			return fmt.Errorf("does not get ready: %w", err)
 		}
 	}
-}
-
-// shellSafe is text that stands for itself on the right of an assignment, unquoted.
-var shellSafe = regexp.MustCompile(`^[A-Za-z0-9_.:/\[\]-]+$`)
-
-// environ is dev.env: assignments, then one line that exports them all.
-func (fl *fleet) environ() []byte {
-	values := [][2]string{
-		{envAPIURL, "http://" + fl.control.Addr()},
-		{envToken, fl.secrets.OperatorToken},
-		{envPublicKeys, fl.key.Public().String()},
-	}
-	for i, n := range fl.nodes {
-		prefix := fmt.Sprintf("GUARDYN_NODE%d_", i+1)
-		values = append(values,
-			[2]string{prefix + "DNS", n.DNSAddr()}, [2]string{prefix + "HTTP", n.HTTPAddr()}, [2]string{prefix + "ADMIN", n.AdminAddr()})
-	}
-	values = append(values, [2]string{"GUARDYN_DEMO_ORIGIN", fl.origin.Addr()})
-	var text, names strings.Builder
-	for _, kv := range values {
-		if !shellSafe.MatchString(kv[1]) {
-			panic("cli: " + kv[0] + " would need quotes in a shell")
-		}
-		fmt.Fprintf(&text, "%s=%s\n", kv[0], kv[1])
-		names.WriteString(" " + kv[0])
-	}
-	return []byte(text.String() + "export" + names.String() + "\n")
-}
-
-// devReady tells what runs and what to try.
-func devReady(fl *fleet, dir string) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "control plane  http://%s\n", fl.control.Addr())
-	for i, n := range fl.nodes {
-		fmt.Fprintf(&b, "%s          dns %s  http %s  admin %s\n", devNodeName(i), n.DNSAddr(), n.HTTPAddr(), n.AdminAddr())
-	}
-	fmt.Fprintf(&b, "demo origin    http://%s\n\n", fl.origin.Addr())
-	fmt.Fprintf(&b, "Ready. In another terminal:\n  . %s\n  gdn zone create example.com\n  gdn record add example.com www A 192.0.2.10\n", filepath.Join(dir, devEnvFile))
-	fmt.Fprintf(&b, "  gdn plan\n  gdn apply -m \"first zone\"\n  dig @%s +short www.example.com A\n\nCtrl-C stops everything.\n", digServer(fl.nodes[0].DNSAddr()))
-	return b.String()
-}
-
-// digServer writes host:port as dig takes it.
-func digServer(address string) string {
-	ap, err := netip.ParseAddrPort(address)
-	if err != nil {
-		return address
-	}
-	return fmt.Sprintf("%s -p %d", ap.Addr(), ap.Port())
 }

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"filippo.io/age"
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -34,9 +35,10 @@ const (
 
 // devSecrets is what gdn dev makes on its first start and keeps.
 type devSecrets struct {
-	SigningKey    string            `json:"signing_key"`
-	OperatorToken string            `json:"operator_token"`
-	Nodes         map[string]string `json:"nodes"` // tokens by node name
+	SigningKey     string            `json:"signing_key"`
+	OperatorToken  string            `json:"operator_token"`
+	SecretIdentity string            `json:"secret_identity,omitempty"` // age; empty in what earlier builds made
+	Nodes          map[string]string `json:"nodes"`                     // tokens by node name
 }
 
 func (s *devSecrets) save(dir *durable.Dir) error {
@@ -73,6 +75,16 @@ func firstStart(ctx context.Context, dir *durable.Dir) (devSecrets, error) {
 	}
 	if s.Nodes == nil {
 		s.Nodes = map[string]string{}
+	}
+	if s.SecretIdentity == "" {
+		id, err := age.GenerateX25519Identity()
+		if err != nil {
+			return s, fmt.Errorf("make a sealing identity: %w", err)
+		}
+		s.SecretIdentity = id.String()
+		if err := s.save(dir); err != nil {
+			return s, err
+		}
 	}
 	if exists(dir, unfinishedDatabase) && !exists(dir, databaseFile) {
 		path := filepath.Join(dir.Path(), unfinishedDatabase)

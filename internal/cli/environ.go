@@ -45,7 +45,7 @@ func knownEnviron() []string {
 		envAPIURL, envToken, envNodeToken, envSigningKey, envPublicKeys, envDatabaseURL, envListen, envTLSCert, envTLSKey,
 		envStateDir, envDNSListen, envHTTPListen, envAdminListen, envEdgeAddresses, envAllowedOrigins, envRateExempt,
 		envNSID, envVersionClients, envOTLPEndpoint, envHTTPSListen, envRecipient, envIdentities, envAccessLog,
-		"GUARDYN_DEMO_ORIGIN",
+		envDemoOrigin, envDemoOrigin2, envDemoCA,
 	}
 	for _, node := range []string{"GUARDYN_NODE1_", "GUARDYN_NODE2_"} {
 		known = append(known, node+"DNS", node+"HTTP", node+"HTTPS", node+"ADMIN")

@@ -3,9 +3,7 @@ package cli_test
 import (
 	"bufio"
 	"context"
-	"fmt"
 	"io"
-	"net/http"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -14,16 +12,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/miekg/dns"
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/guardyn-edge/guardyn/internal/cli"
 )
 
-// TestMain lets the test binary be gdn, and the little of dig and curl that scripts and documents use, so
-// that they run where neither is installed.
+// TestMain lets the test binary be gdn. Scripts and documents ask nodes with curl and dig, which hack/need.sh installs.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"gdn": gdn, "dig": dig, "curl": curl})
+	testscript.Main(m, map[string]func(){"gdn": gdn})
 }
 
 func gdn() {
@@ -31,61 +27,6 @@ func gdn() {
 	code := cli.Run(ctx, os.Args[1:], cli.Env{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Environ: os.Environ()})
 	stop()
 	os.Exit(code)
-}
-
-func fail(format string, args ...any) {
-	fmt.Fprintf(os.Stderr, format+"\n", args...)
-	os.Exit(1)
-}
-
-// dig @HOST -p PORT +short NAME TYPE
-func dig() {
-	if len(os.Args) != 7 || os.Args[2] != "-p" || os.Args[4] != "+short" {
-		fail("usage: dig @HOST -p PORT +short NAME TYPE")
-	}
-	m := new(dns.Msg)
-	m.SetQuestion(dns.Fqdn(os.Args[5]), dns.StringToType[os.Args[6]])
-	answer, err := dns.Exchange(m, strings.TrimPrefix(os.Args[1], "@")+":"+os.Args[3])
-	if err != nil {
-		fail("%v", err)
-	}
-	for _, rr := range answer.Answer {
-		fmt.Println(strings.TrimPrefix(rr.String(), rr.Header().String()))
-	}
-}
-
-// curl -s [-w %{http_code}] -H "Host: NAME" URL
-func curl() {
-	req := &http.Request{Method: http.MethodGet, Header: http.Header{}}
-	status := false
-	for i := 1; i < len(os.Args); i++ {
-		switch arg := os.Args[i]; arg {
-		case "-s":
-		case "-w":
-			i++
-			status = true
-		case "-H":
-			i++
-			req.Host = strings.TrimPrefix(os.Args[i], "Host: ")
-		default:
-			parsed, err := http.NewRequest(http.MethodGet, arg, nil)
-			if err != nil {
-				fail("%v", err)
-			}
-			req.URL = parsed.URL
-		}
-	}
-	resp, err := http.DefaultTransport.RoundTrip(req)
-	if err != nil {
-		fail("%v", err)
-	}
-	defer resp.Body.Close()
-	if _, err := io.Copy(os.Stdout, resp.Body); err != nil {
-		fail("%v", err)
-	}
-	if status {
-		fmt.Print(resp.StatusCode)
-	}
 }
 
 // startDev runs gdn dev in this process until the test ends and returns what its dev.env exports.
@@ -97,7 +38,7 @@ func startDev(t testing.TB, data string) []string {
 	var stderr strings.Builder
 	go func() {
 		args := []string{"dev", "--data", data}
-		for _, flag := range []string{"api", "demo-origin", "node1-dns", "node1-http", "node1-admin", "node2-dns", "node2-http", "node2-admin"} {
+		for _, flag := range strings.Fields("api demo-origin demo-origin2 node1-dns node1-http node1-https node1-admin node2-dns node2-http node2-https node2-admin") {
 			args = append(args, "--"+flag, "127.0.0.1:0")
 		}
 		code := cli.Run(ctx, args, cli.Env{Stdin: strings.NewReader(""), Stdout: w, Stderr: &stderr})

@@ -153,8 +153,16 @@ func TestTLSAdd(t *testing.T) {
 	if rec.text() != before {
 		t.Errorf("something was sent: %q", rec.text()[len(before):])
 	}
-	if code, _, errs := run("tls", "add", "example.com", "www.example.com", "--cert", cert, "--key", key); code == 0 || !strings.Contains(errs, "the control plane has no recipient") {
-		t.Errorf("a control plane without a recipient: %d %q", code, errs)
+	bare := startPlayed(t, filepath.Join(dir, "bare.db"))
+	var errs strings.Builder
+	code := cli.Run(t.Context(), []string{"tls", "add", "example.com", "www.example.com", "--cert", cert, "--key", key}, cli.Env{
+		Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: &errs, Environ: []string{"GUARDYN_API_URL=" + bare.url, "GUARDYN_TOKEN=" + bare.token},
+	})
+	if code == 0 || !strings.Contains(errs.String(), "the control plane has no recipient") {
+		t.Errorf("a control plane without a recipient: %d %q", code, errs.String())
+	}
+	if err := json.Unmarshal([]byte(must("tls", "add", "example.com", "www.example.com", "--cert", cert, "--key", key, "--json")), &struct{}{}); err != nil {
+		t.Errorf("to the control plane's own recipient: %v", err)
 	}
 	if out := must("tls", "add", "example.com", "www.example.com", "--recipient", made.Recipient, "--cert", cert, "--key", key); !strings.Contains(out, soon.UTC().Format(time.DateOnly)) {
 		t.Errorf("it says %q", out)
