@@ -253,8 +253,9 @@ func (x *exchange) originFailed(err error) {
 		case x.w.conn != nil && x.w.conn.refused.Load():
 			x.failBody(http.StatusBadRequest, "The request's body is malformed.")
 			return
-		case failure != nil:
-			x.clientLeft()
+		case failure != nil && !x.left():
+			x.failBody(http.StatusBadRequest, "The request's body is malformed.") // by net/http, which is stricter here
+			return
 		}
 	}
 	if x.left() {

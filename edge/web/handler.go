@@ -46,6 +46,12 @@ func (x *exchange) handle(start time.Time, admitted, mismatch bool) {
 		x.fail(http.StatusServiceUnavailable, "This node has no configuration yet.")
 		return
 	}
+	if r.ProtoMajor > 1 {
+		if text := refusedHTTP2(r); text != "" {
+			x.fail(http.StatusBadRequest, text)
+			return
+		}
+	}
 	switch {
 	case mismatch:
 		x.fail(http.StatusMisdirectedRequest, "The request target and the Host header name different hosts.")

@@ -112,7 +112,7 @@ func (h *answerHead) frame(above10 bool) error {
 			}
 			h.length = n
 		case "Transfer-Encoding":
-			if h.chunked || !above10 || !strings.EqualFold(f.value, "chunked") {
+			if h.chunked || !above10 || !isChunked(f.value) {
 				return headError("its Transfer-Encoding")
 			}
 			h.chunked = true

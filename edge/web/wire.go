@@ -23,13 +23,17 @@ import (
 // Refused: a line ended by LF alone, CR inside a line, a continued line (obs-fold), white space before
 // the colon, Content-Length more than once, or with Transfer-Encoding, or other than digits,
 // Transfer-Encoding more than once, or other than chunked, or below HTTP/1.1, and a chunk whose size is not
-// hexadecimal digits, or whose line is longer than maxChunkLine.
+// hexadecimal digits, at most maxChunkDigits, or whose line is longer than maxChunkLine, and a trailer section longer than maxTrailer.
 
 const (
 	// maxLine is more than the head that net/http answers 431 to.
 	maxLine = 72 << 10
 	// maxChunkLine bounds the line before a chunk: size, extension and CRLF.
 	maxChunkLine = 256
+	// maxChunkDigits bounds the digits of a chunk's size, as net/http does.
+	maxChunkDigits = 16
+	// maxTrailer bounds the trailer section of a request, which ends at the node; net/http's own bound is little above.
+	maxTrailer = 4000
 )
 
 // poison continues any part of a head so that it cannot parse: whatever line it falls into, the next one has no
@@ -69,6 +73,7 @@ type wireConn struct {
 	state     wireState
 	line      []byte // of the current line, what earlier reads brought
 	remaining uint64 // bytes of the body, chunk or chunk's end
+	trailer   int    // bytes of the trailer section's lines
 	pending   []byte // to be delivered instead of reading
 
 	// Of the current head.
@@ -208,7 +213,8 @@ func (c *wireConn) readLine(line []byte) bool {
 		return false
 	}
 	if c.state == stateTrailer {
-		return true
+		c.trailer += len(line) + 2
+		return c.trailer <= maxTrailer
 	}
 	name, value := line[:colon], bytes.Trim(line[colon+1:], " \t")
 	switch {
@@ -221,7 +227,7 @@ func (c *wireConn) readLine(line []byte) bool {
 		return c.readLength(value)
 	case len(name) == len("Transfer-Encoding") && bytes.EqualFold(name, []byte("Transfer-Encoding")):
 		c.encodings++
-		return c.encodings == 1 && bytes.EqualFold(value, []byte("chunked"))
+		return c.encodings == 1 && isChunked(string(value))
 	}
 	return true
 }
@@ -292,13 +298,16 @@ func (c *wireConn) readChunkSize(line []byte) bool {
 			return false
 		}
 	}
+	if len(digits) > maxChunkDigits {
+		return false
+	}
 	// ParseUint would take a sign of neither kind, nor underscores at base 16.
 	size, err := strconv.ParseUint(string(digits), 16, 62)
 	if err != nil {
 		return false
 	}
 	if size == 0 {
-		c.state = stateTrailer
+		c.state, c.trailer = stateTrailer, 0
 	} else {
 		c.state, c.remaining = stateChunk, size
 	}
@@ -363,6 +372,11 @@ func (c *wireConn) CloseWrite() error {
 		return t.CloseWrite()
 	}
 	return nil
+}
+
+// isChunked reports whether a transfer coding is chunked, in letters of ASCII: others fold to some of its own.
+func isChunked(coding string) bool {
+	return len(coding) == len("chunked") && strings.EqualFold(coding, "chunked")
 }
 
 // isToken reports whether header lists token in its comma-separated values, in any case.
