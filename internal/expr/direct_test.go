@@ -111,51 +111,59 @@ func genBool(t *rapid.T, depth int) string {
 func TestDirectIsTheProgram(t *testing.T) {
 	known, unknown, left := 0, 0, 0
 	rapid.Check(t, func(t *rapid.T) {
-		src := genBool(t, 3)
-		c, err := Check(src, Bool)
-		if err != nil {
-			return // it does not type-check: an index of a literal, for one
-		}
-		direct := c.Direct()
-		if direct == nil {
-			left++
-			return
-		}
-		p, err := c.Program()
-		if err != nil {
-			t.Fatal(err)
-		}
-		for range 5 {
-			draw := func(label string) string { return rapid.SampledFrom(someTexts).Draw(t, label) }
-			r := &Request{
-				Host: draw("host"), Method: draw("method"), Path: draw("path"), Query: draw("query"), Scheme: draw("scheme"),
-				Version: draw("version"), SNI: draw("sni"), TLSVersion: draw("tls"), Zone: draw("zone"),
-				Source: netip.MustParseAddr(rapid.SampledFrom([]string{"192.0.2.7", "::ffff:192.0.2.7", "2001:db8::1"}).Draw(t, "source")),
-			}
-			if rapid.IntRange(0, 3).Draw(t, "fields") > 0 {
-				r.Headers = fields{"accept": draw("accept"), draw("name"): draw("value")}
-				r.Cookies = fields{"a": draw("cookie")}
-			}
-			if rapid.IntRange(0, 3).Draw(t, "lists") > 0 {
-				r.Lists = office{}
-			}
-			got, ok := direct(r)
-			want, _, err := p.Eval(r)
-			switch {
-			case !ok:
-				unknown++
-			case err != nil:
-				t.Fatalf("%s: %v directly, the program errs: %v (%+v)", c.Text, got, err, r)
-			case want != types.Bool(got):
-				t.Fatalf("%s: %v directly, %v by the program (%+v)", c.Text, got, want, r)
-			default:
-				known++
-			}
+		for range 30 {
+			k, u, l := compareDirect(t, genBool(t, 3))
+			known, unknown, left = known+k, unknown+u, left+l
 		}
 	})
-	if known < 100 || unknown == 0 || left == 0 {
+	if known < 1000 || unknown == 0 || left == 0 {
 		t.Errorf("%d evaluations were known, %d not, %d expressions left to the program: what is drawn tells nothing", known, unknown, left)
 	}
+}
+
+// compareDirect evaluates an expression both ways, for a few requests, and counts how often it was known directly, how often
+// not, and whether it is left to the program.
+func compareDirect(t *rapid.T, src string) (known, unknown, left int) {
+	c, err := Check(src, Bool)
+	if err != nil {
+		return 0, 0, 0 // it does not type-check
+	}
+	direct := c.Direct()
+	if direct == nil {
+		return 0, 0, 1
+	}
+	p, err := c.Program()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 5 {
+		draw := func(label string) string { return rapid.SampledFrom(someTexts).Draw(t, label) }
+		r := &Request{
+			Host: draw("host"), Method: draw("method"), Path: draw("path"), Query: draw("query"), Scheme: draw("scheme"),
+			Version: draw("version"), SNI: draw("sni"), TLSVersion: draw("tls"), Zone: draw("zone"),
+			Source: netip.MustParseAddr(rapid.SampledFrom([]string{"192.0.2.7", "::ffff:192.0.2.7", "2001:db8::1"}).Draw(t, "source")),
+		}
+		if rapid.IntRange(0, 3).Draw(t, "fields") > 0 {
+			r.Headers = fields{"accept": draw("accept"), draw("name"): draw("value")}
+			r.Cookies = fields{"a": draw("cookie")}
+		}
+		if rapid.IntRange(0, 3).Draw(t, "lists") > 0 {
+			r.Lists = office{}
+		}
+		got, ok := direct(r)
+		want, _, err := p.Eval(r)
+		switch {
+		case !ok:
+			unknown++
+		case err != nil:
+			t.Fatalf("%s: %v directly, the program errs: %v (%+v)", c.Text, got, err, r)
+		case want != types.Bool(got):
+			t.Fatalf("%s: %v directly, %v by the program (%+v)", c.Text, got, want, r)
+		default:
+			known++
+		}
+	}
+	return known, unknown, 0
 }
 
 func BenchmarkDirect(b *testing.B) {
