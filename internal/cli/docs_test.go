@@ -50,12 +50,18 @@ type step struct{ command, output string }
 
 func (b block) steps() []step {
 	var steps []step
+	goesOn := false // the command, behind a backslash at the end of its line
 	for line := range strings.Lines(b.text) {
-		if command, ok := strings.CutPrefix(line, "$ "); ok {
+		command, begins := strings.CutPrefix(line, "$ ")
+		switch {
+		case goesOn:
+			steps[len(steps)-1].command += "\n" + strings.TrimSuffix(line, "\n")
+		case begins:
 			steps = append(steps, step{command: strings.TrimSuffix(command, "\n")})
-		} else if len(steps) > 0 {
+		case len(steps) > 0:
 			steps[len(steps)-1].output += line
 		}
+		goesOn = (begins || goesOn) && strings.HasSuffix(line, "\\\n")
 	}
 	return steps
 }
