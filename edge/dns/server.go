@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/guardyn-edge/guardyn/edge"
+	"github.com/guardyn-edge/guardyn/edge/perzone"
 )
 
 // Config is what a server needs. Only Live and Addr must be set.
@@ -48,6 +49,8 @@ type Config struct {
 	// ConnectionTimeout is how long it may last; default 2 min.
 	IdleTimeout, ConnectionTimeout time.Duration
 
+	// Zones counts queries by zone, beside Stats; nil: no zone's are.
+	Zones *perzone.Set[ZoneCounts]
 	// Logger gets faults; default: none.
 	Logger *slog.Logger
 	// Now is the clock of rate limiting; default time.Now.

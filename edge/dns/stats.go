@@ -1,6 +1,10 @@
 package dns
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+
+	"github.com/guardyn-edge/guardyn/edge/pool"
+)
 
 // rcodes bounds the response codes that are counted one by one: BADVERS (16) is the highest that is sent.
 const rcodes = 17
@@ -25,6 +29,33 @@ type Stats struct {
 	// Connections are TCP connections accepted, OpenConnections those open now, RefusedConnections those
 	// closed at once because of a cap.
 	Connections, OpenConnections, RefusedConnections uint64
+	// UDPSeconds is how long it took from when messages were read from a socket, up to 32 at once, until the answers to all of them
+	// were given to the system.
+	UDPSeconds pool.HistogramValues
+}
+
+// ZoneCounts are the queries of one zone. The zero value is ready.
+type ZoneCounts struct{ queries [rcodes]atomic.Uint64 }
+
+// Queries are those that were answered from the zone, by the response code that was made for them, whether it was sent or rate
+// limiting held it back.
+func (z *ZoneCounts) Queries() (n [rcodes]uint64) {
+	for i := range n {
+		n[i] = z.queries[i].Load()
+	}
+	return n
+}
+
+// countZone counts the message that r has just answered for the zone that its question is in.
+func (c *Config) countZone(r *responder) {
+	if c.Zones == nil {
+		return
+	}
+	name := ""
+	if r.zone != nil {
+		name = r.zone.Config.Name.String()
+	}
+	c.Zones.Of(name).queries[min(r.message.rcode, rcodes-1)].Add(1)
 }
 
 // counters are one socket's, or one connection's share of a set that TCP spreads its own over.
@@ -64,9 +95,12 @@ func (s *Server) Stats() Stats {
 		OpenConnections:    uint64(s.tcp.open()),
 	}
 	s.tcp.counters.addTo(&out)
+	seconds := make([]*pool.Histogram, len(s.udp))
 	for i := range s.udp {
+		seconds[i] = &s.udp[i].seconds
 		out.UDPQueries += s.udp[i].counters.queries.Load()
 		s.udp[i].counters.addTo(&out)
 	}
+	out.UDPSeconds = pool.Values(seconds...)
 	return out
 }

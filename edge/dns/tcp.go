@@ -124,6 +124,7 @@ func (s *Server) serveConn(conn net.Conn, b *tcpBuffers) {
 			s.tcp.counters.ignored.Add(1)
 			break
 		}
+		s.config.countZone(&b.r)
 		s.tcp.counters.made(&b.r.message)
 		binary.BigEndian.PutUint16(b.answer, uint16(len(answer)))
 		b.writer.Write(b.answer[:2+len(answer)])

@@ -7,6 +7,8 @@ import (
 	"net/netip"
 	"runtime/debug"
 	"time"
+
+	"github.com/guardyn-edge/guardyn/edge/pool"
 )
 
 // readSize is how much of a UDP message is read. A query that fills it is ignored.
@@ -16,6 +18,7 @@ const readSize = 4096
 type udpSocket struct {
 	conn     *net.UDPConn
 	counters counters
+	seconds  pool.Histogram
 }
 
 // serveUDP answers what comes on u until the server closes.
@@ -57,6 +60,7 @@ func (s *Server) readUDP(u *udpSocket) error {
 		if failed := b.send(); failed > 0 {
 			u.counters.sendErrors.Add(uint64(failed))
 		}
+		u.seconds.ObserveEach(s.config.Now().Sub(now), n)
 	}
 }
 
@@ -71,6 +75,7 @@ func (s *Server) answerUDP(r *responder, c *counters, client netip.Addr, now tim
 		c.ignored.Add(1)
 		return nil
 	}
+	s.config.countZone(r)
 	if buf = s.limited(r, c, client, now, buf); buf != nil {
 		c.made(&r.message)
 	}

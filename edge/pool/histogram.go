@@ -19,14 +19,17 @@ const (
 )
 
 // Observe counts d.
-func (h *Histogram) Observe(d time.Duration) {
+func (h *Histogram) Observe(d time.Duration) { h.ObserveEach(d, 1) }
+
+// ObserveEach counts n durations of d.
+func (h *Histogram) ObserveEach(d time.Duration, n int) {
 	d = max(d, 0)
 	i := 0
 	if d > shortestBucket {
 		i = bits.Len64(uint64((d - 1) / shortestBucket)) // the least i with d ≤ 2^i of the shortest
 	}
-	h.buckets[min(i, histogramBuckets)].Add(1)
-	h.sum.Add(int64(d))
+	h.buckets[min(i, histogramBuckets)].Add(uint64(n))
+	h.sum.Add(int64(d) * int64(n))
 }
 
 // Count is how many were observed.

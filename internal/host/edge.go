@@ -254,7 +254,7 @@ func (e *Edge) release() error {
 		e.remote.Close()
 	}
 	if err := e.tracer.Close(); err != nil {
-		e.cfg.Logger.Warn("traces of rollouts were dropped", "error", err)
+		e.cfg.Logger.Warn("traces were dropped", "error", err)
 	}
 	if err := e.access.close(); err != nil {
 		e.cfg.Logger.Warn("access log not closed", "error", err)

@@ -1,5 +1,5 @@
-// Package telemetry tells an OpenTelemetry collector what became of a rollout, as one trace over all processes that took part, and
-// names that trace in their logs.
+// Package telemetry tells an OpenTelemetry collector of rollouts, each as one trace over all processes that took part, whose id it puts
+// into their logs, and of requests.
 package telemetry
 
 import (
@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -20,9 +21,11 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Bounds of what waits to be sent. A span beyond them is dropped, and nobody waits.
+// Bounds of what waits to be sent. A span beyond them is dropped, and nobody waits. Spans of requests leave room for those of
+// rollouts, of which there are few.
 const (
 	maxQueue      = 2048
+	maxRequests   = maxQueue - 256
 	maxBatch      = 512
 	batchEvery    = time.Second
 	exportTimeout = 10 * time.Second
@@ -43,6 +46,39 @@ type Config struct {
 type Tracer struct {
 	provider *sdktrace.TracerProvider
 	tracer   trace.Tracer
+	requests trace.Tracer
+	queue    *queue
+}
+
+// queue bounds the spans between their end and their export. The library's own queue, as long as this one, drops without a
+// count, and would keep half of a trace.
+type queue struct {
+	waiting               atomic.Int64
+	sent, dropped, failed atomic.Uint64
+}
+
+// take reserves room for n spans among at most limit.
+func (q *queue) take(n int, limit int64) bool {
+	if q.waiting.Add(int64(n)) <= limit {
+		return true
+	}
+	q.waiting.Add(int64(-n))
+	q.dropped.Add(uint64(n))
+	return false
+}
+
+// Stats counts spans since the Tracer was made.
+type Stats struct {
+	// Sent were taken by the collector. Dropped never left, since too many waited; Failed did, and the collector did not take them.
+	Sent, Dropped, Failed uint64
+}
+
+// Stats returns the counts, zero for a nil Tracer.
+func (t *Tracer) Stats() Stats {
+	if t == nil {
+		return Stats{}
+	}
+	return Stats{Sent: t.queue.sent.Load(), Dropped: t.queue.dropped.Load(), Failed: t.queue.failed.Load()}
 }
 
 // New returns a Tracer, nil when no endpoint is given. It does not connect. The caller closes it.
@@ -59,16 +95,17 @@ func New(c Config) (*Tracer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("endpoint for traces: %w", err)
 	}
+	q := new(queue)
 	provider := sdktrace.NewTracerProvider(
 		sdktrace.WithIDGenerator(ids{}),
 		sdktrace.WithSampler(sdktrace.AlwaysSample()),
 		sdktrace.WithResource(resource.NewSchemaless(
 			attribute.String("service.name", c.Service), attribute.String("service.instance.id", c.Instance))),
-		sdktrace.WithBatcher(&exporter{SpanExporter: to, log: c.Logger},
+		sdktrace.WithBatcher(&exporter{SpanExporter: to, queue: q, log: c.Logger},
 			sdktrace.WithMaxQueueSize(maxQueue), sdktrace.WithMaxExportBatchSize(maxBatch),
 			sdktrace.WithBatchTimeout(batchEvery), sdktrace.WithExportTimeout(exportTimeout)),
 	)
-	return &Tracer{provider: provider, tracer: provider.Tracer("guardyn")}, nil
+	return &Tracer{provider: provider, tracer: provider.Tracer("guardyn"), requests: provider.Tracer("guardyn/edge"), queue: q}, nil
 }
 
 // Span is something that took time, and is over.
@@ -100,8 +137,19 @@ func (t *Tracer) Part(rollout string, s Span) {
 }
 
 func (t *Tracer) send(ctx context.Context, s Span, opts ...trace.SpanStartOption) {
-	attributes := make([]attribute.KeyValue, len(s.Attributes))
-	for i, a := range s.Attributes {
+	if !t.queue.take(1, maxQueue) {
+		return
+	}
+	_, span := t.tracer.Start(ctx, s.Name, append(opts, trace.WithTimestamp(s.Start), trace.WithAttributes(convert(s.Attributes)...))...)
+	if s.Failed != "" {
+		span.SetStatus(codes.Error, s.Failed)
+	}
+	span.End(trace.WithTimestamp(later(s.Start, s.End)))
+}
+
+func convert(from []slog.Attr) []attribute.KeyValue {
+	attributes := make([]attribute.KeyValue, len(from))
+	for i, a := range from {
 		switch v := a.Value.Resolve(); v.Kind() {
 		case slog.KindInt64:
 			attributes[i] = attribute.Int64(a.Key, v.Int64())
@@ -109,15 +157,17 @@ func (t *Tracer) send(ctx context.Context, s Span, opts ...trace.SpanStartOption
 			attributes[i] = attribute.Int64(a.Key, int64(v.Uint64())) //nolint:gosec // generations and versions are below 2^63
 		case slog.KindBool:
 			attributes[i] = attribute.Bool(a.Key, v.Bool())
+		case slog.KindFloat64:
+			attributes[i] = attribute.Float64(a.Key, v.Float64())
 		default:
+			if list, ok := v.Any().([]string); ok {
+				attributes[i] = attribute.StringSlice(a.Key, list)
+				continue
+			}
 			attributes[i] = attribute.String(a.Key, v.String())
 		}
 	}
-	_, span := t.tracer.Start(ctx, s.Name, append(opts, trace.WithTimestamp(s.Start), trace.WithAttributes(attributes...))...)
-	if s.Failed != "" {
-		span.SetStatus(codes.Error, s.Failed)
-	}
-	span.End(trace.WithTimestamp(later(s.Start, s.End)))
+	return attributes
 }
 
 // later is end, unless a clock that stepped back put it before start.
@@ -161,11 +211,12 @@ func identity(rollout string) (id trace.TraceID, root trace.SpanID, ok bool) {
 	return id, root, root.IsValid()
 }
 
-// ids gives root spans the identity that is derived, and others a random one.
+// ids gives spans the identity that the context has for them, and others a random one.
 type ids struct{}
 
 type (
-	rootKey    struct{}
+	rootKey    struct{} // of identities
+	spanKey    struct{} // of a trace.SpanID, below a parent
 	identities struct {
 		trace trace.TraceID
 		span  trace.SpanID
@@ -181,7 +232,10 @@ func (g ids) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
 	return id, g.NewSpanID(ctx, id)
 }
 
-func (ids) NewSpanID(context.Context, trace.TraceID) (id trace.SpanID) {
+func (ids) NewSpanID(ctx context.Context, _ trace.TraceID) (id trace.SpanID) {
+	if id, ok := ctx.Value(spanKey{}).(trace.SpanID); ok {
+		return id
+	}
 	for !id.IsValid() {
 		_, _ = rand.Read(id[:])
 	}
@@ -191,17 +245,24 @@ func (ids) NewSpanID(context.Context, trace.TraceID) (id trace.SpanID) {
 // exporter logs what it could not send, once until it can again.
 type exporter struct {
 	sdktrace.SpanExporter
+	queue   *queue
 	log     *slog.Logger
 	failing bool // the batcher makes one call at a time
 }
 
 func (e *exporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
 	err := e.SpanExporter.ExportSpans(ctx, spans)
+	e.queue.waiting.Add(int64(-len(spans)))
+	if err != nil {
+		e.queue.failed.Add(uint64(len(spans)))
+	} else {
+		e.queue.sent.Add(uint64(len(spans)))
+	}
 	switch {
 	case err != nil && !e.failing:
-		e.log.Warn("traces of rollouts are not taken by the collector, and are dropped", "error", err)
+		e.log.Warn("traces are not taken by the collector, and are dropped", "error", err)
 	case err == nil && e.failing:
-		e.log.Info("traces of rollouts are taken again")
+		e.log.Info("traces are taken again")
 	}
 	e.failing = err != nil
 	return nil // else the library logs it too, in its own way
