@@ -22,10 +22,12 @@ type room struct {
 }
 
 // leaves are small packages under internal that every room may use.
-var leaves = []string{"internal/expr", "internal/originguard", "internal/durable", "internal/sqlconn", "internal/failpoint", "internal/strictyaml"}
+var leaves = []string{"internal/expr", "internal/metering", "internal/originguard", "internal/durable", "internal/sqlconn", "internal/failpoint", "internal/strictyaml"}
 
 var rooms = []room{
 	{"internal/expr", nil},
+	{"internal/metering", nil},
+	{"internal/wat", nil},
 	{"internal/originguard", nil},
 	{"internal/durable", nil},
 	{"internal/failpoint", nil},
@@ -54,7 +56,8 @@ var rooms = []room{
 	{"store", []string{"store", "control", "barrier", "snapshot", "seal", "zone", "internal/nodeproto", "internal/testpg"}},
 	{"api", []string{"control", "barrier", "barrier/remote", "snapshot", "seal", "zone", "internal/nodeproto"}},
 	{"node", []string{"barrier", "seal", "snapshot", "zone", "internal/nodeproto"}},
-	{"edge", []string{"snapshot", "zone", "edge/rules", "edge/ratelimit", "edge/pool", "edge/rrset"}},
+	{"edge", []string{"snapshot", "zone", "edge/rules", "edge/ratelimit", "edge/pool", "edge/rrset", "edge/function"}},
+	{"edge/function", []string{"zone"}},
 	{"edge/rules", []string{"zone", "edge/ratelimit"}},
 	{"edge/ratelimit", nil},
 	{"edge/perzone", nil},
@@ -63,7 +66,7 @@ var rooms = []room{
 	{"edge/health", []string{"edge", "edge/pool", "zone"}},
 	{"edge/probe", []string{"edge", "edge/health", "edge/pool", "snapshot", "zone"}},
 	{"edge/dns", []string{"edge", "edge/perzone", "edge/rules", "edge/pool", "edge/rrset", "zone"}},
-	{"edge/web", []string{"edge", "edge/perzone", "edge/rules", "edge/ratelimit", "edge/pool", "zone"}},
+	{"edge/web", []string{"edge", "edge/function", "edge/perzone", "edge/rules", "edge/ratelimit", "edge/pool", "zone"}},
 	{"bridge", []string{"barrier"}},
 	{"bridge/topic", nil},
 	{"bridge/expression", nil},
@@ -71,10 +74,10 @@ var rooms = []room{
 	{"internal/host", []string{
 		"api", "node", "edge", "store", "control", "barrier", "barrier/sqlstore", "barrier/remote",
 		"snapshot", "seal", "zone", "internal/nodeproto", "internal/telemetry",
-		"edge/dns", "edge/web", "edge/perzone", "edge/rules", "edge/pool", "edge/probe", "edge/health",
+		"edge/dns", "edge/web", "edge/function", "edge/perzone", "edge/rules", "edge/pool", "edge/probe", "edge/health",
 	}},
 	{"internal/cli", []string{
-		"internal/cli", "internal/host", "api", "node", "edge", "edge/rules", "edge/web", "store", "control", "snapshot", "seal", "zone",
+		"internal/cli", "internal/host", "api", "node", "edge", "edge/function", "edge/rules", "edge/web", "store", "control", "snapshot", "seal", "zone",
 	}},
 	{"internal/e2e", []string{"internal/cli", "internal/host", "internal/testpg", "api", "seal", "snapshot", "zone", "internal/nodeproto"}},
 	{"internal/peerbench", []string{"seal"}},

@@ -1,0 +1,157 @@
+package function
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/guardyn-edge/guardyn/zone"
+)
+
+// callTree is n functions of which each calls the next twice, directly or by a table: 2^n calls, and no loop.
+func callTree(n int, call string) string {
+	var b strings.Builder
+	b.WriteString(`(memory 1) (global $sum (mut i64) (i64.const 0)) (func (export "_start") call $f0)`)
+	for i := range n {
+		one := fmt.Sprintf(call, i+1)
+		fmt.Fprintf(&b, "(func $f%d %s %s)", i, one, one)
+	}
+	fmt.Fprintf(&b, "(func $f%d global.get $sum i64.const 1 i64.add global.set $sum)", n)
+	if strings.Contains(call, "indirect") {
+		fmt.Fprintf(&b, "(table %d funcref) (elem (i32.const 0)", n+1)
+		for i := range n + 1 {
+			fmt.Fprintf(&b, " $f%d", i)
+		}
+		b.WriteString(")")
+	}
+	return b.String()
+}
+
+// forever does something over and over, in a module with so many pages of memory.
+func forever(pages int, do string) string {
+	return fmt.Sprintf(`(memory %d) (data (i32.const 16) "\00\00\00\00\00\00\01\00") (func (export "_start") (local $i i32) loop $l %s br $l end)`, pages, do)
+}
+
+// silent is a body that does not come until it is interrupted.
+type silent struct {
+	first     io.Reader
+	interrupt chan struct{}
+}
+
+func (s *silent) Read(p []byte) (int, error) {
+	if n, err := s.first.Read(p); err == nil {
+		return n, nil
+	}
+	<-s.interrupt
+	return 0, io.ErrUnexpectedEOF
+}
+
+func withoutEnd(first string) *Request {
+	return get(func(r *Request) {
+		s := &silent{strings.NewReader(first), make(chan struct{})}
+		r.Method, r.Body, r.Length, r.Interrupt = "POST", s, -1, func() { close(s.interrupt) }
+	})
+}
+
+// badCitizens are modules that take what they can, with what ends each within its time and 16 MiB of memory.
+var badCitizens = []struct {
+	name, module string
+	kind         Kind
+	request      func() *Request
+}{
+	{"a loop without end", forever(1, ""), TimeOver, nil},
+	{"a loop that goes through memory", forever(256, `local.get $i i32.const 1664525 i32.mul i32.const 1013904223 i32.add local.tee $i
+		i32.const 16777215 i32.and i32.load drop`), TimeOver, nil},
+	{"a tree of calls without a loop", callTree(60, "call $f%d"), TimeOver, nil},
+	{"a tree of calls by table", callTree(60, "i32.const %d call_indirect"), TimeOver, nil},
+	{"recursion without end", `(memory 1) (func $f (export "_start") call $f nop)`, StackOver, nil},
+	{"recursion that waits at the bottom", `(memory 1) (func (export "_start") i32.const 10000 call $f)
+		(func $f (param $n i32) local.get $n if local.get $n i32.const 1 i32.sub call $f end loop $l br $l end)`, TimeOver, nil},
+	{"a start function without end", `(memory 1) (start $s) (func $s loop $l br $l end) (func (export "_start"))`, TimeOver, nil},
+	{"memory that grows for ever", forever(1, "i32.const 1 memory.grow drop"), TimeOver, nil},
+	{"a trap when memory is refused", forever(1, "i32.const 16 memory.grow i32.const -1 i32.eq if unreachable end"), MemoryOver, nil},
+	{"a table that grows for ever", forever(1, "ref.null funcref i32.const 1000 table.grow 0 drop") + `(table 1 funcref)`, TimeOver, nil},
+	{"memory that is filled, without a loop", `(memory 256) (func (export "_start") ` +
+		strings.Repeat("i32.const 0 i32.const 1 i32.const 16777216 memory.fill ", 20_000) + `)`, TimeOver, nil},
+	{"memory that is copied, without a loop", `(memory 256) (func (export "_start") ` +
+		strings.Repeat("i32.const 1 i32.const 0 i32.const 16777215 memory.copy ", 20_000) + `)`, TimeOver, nil},
+	{"a flood of output", forever(2, "i32.const 0 i32.const 65536 call $write"), OutputOver, nil},
+	{"a flood of empty output", forever(1, "i32.const 0 i32.const 0 call $write"), TimeOver, nil},
+	{"a flood of many empty buffers", forever(1, "i32.const 1 i32.const 32 i32.const 1024 i32.const 8 call $fd_write drop"), TimeOver, nil},
+	{"a flood of errors", forever(2, "i32.const 2 i32.const 16 i32.const 1 i32.const 8 call $fd_write drop"), TimeOver, nil},
+	{"a flood of variables", forever(1, "i32.const 1024 i32.const 4096 call $environ_get drop"), TimeOver, nil},
+	{"a flood of random bytes", forever(1, "i32.const 0 i32.const 65536 call $random_get drop"), TimeOver, nil},
+	{"a flood of looks at the clock", forever(1, "i32.const 1 i64.const 1 i32.const 8 call $clock_time_get drop"), TimeOver, nil},
+	{"sleep", `(memory 1) (data (i32.const 40) "\00\00\c0\4e\8a\6f\32\03") (func (export "_start")
+		i32.const 16 i32.const 128 i32.const 1 i32.const 8 call $poll_oneoff drop)`, TimeOver, nil},
+	{"short sleeps for ever", forever(1, "i32.const 1024 i32.const 2048 i32.const 1 i32.const 8 call $poll_oneoff drop"), TimeOver, nil},
+	{"a body that does not come", forever(2, "i32.const 0 i32.const 16 i32.const 1 i32.const 8 call $fd_read drop"), TimeOver,
+		func() *Request { return withoutEnd("") }},
+	{"a body that comes in part", forever(2, "i32.const 0 i32.const 16 i32.const 1 i32.const 8 call $fd_read drop"), TimeOver,
+		func() *Request { return withoutEnd(strings.Repeat("x", prefetch+1000)) }},
+}
+
+// TestBadCitizensAreStopped runs each three times at once. Each is to be stopped within twice its time, while another function goes on
+// answering and garbage is collected.
+func TestBadCitizensAreStopped(t *testing.T) {
+	const limit = 250 * time.Millisecond
+	for _, tt := range badCitizens {
+		t.Run(tt.name, func(t *testing.T) {
+			e := newEngine(t, Config{})
+			f := compile(t, e, zone.Function{Module: assemble(t, tt.module), Timeout: duration(limit), Memory: 16 << 20, Output: 1 << 20})
+			neighbour := compile(t, e, zone.Function{Module: assemble(t, hello)})
+			var bad sync.WaitGroup
+			ended := make(chan struct{})
+			for range 3 {
+				bad.Go(func() {
+					request := get()
+					if tt.request != nil {
+						request = tt.request()
+					}
+					begun := time.Now()
+					_, err := f.Call(context.Background(), request)
+					took := time.Since(begun)
+					failed, ok := err.(*Error)
+					if !ok || failed.Kind != tt.kind {
+						t.Errorf("after %s it ended in %v, want %s", took, err, tt.kind)
+					}
+					if took > 2*limit {
+						t.Errorf("it was stopped after %s, its time is %s", took, limit)
+					}
+				})
+			}
+			go func() {
+				bad.Wait()
+				close(ended)
+			}()
+			var took []time.Duration
+			for running := true; running; {
+				select {
+				case <-ended:
+					running = false
+				default:
+				}
+				begun := time.Now()
+				if _, err := neighbour.Call(context.Background(), get()); err != nil {
+					t.Fatal(err)
+				}
+				took = append(took, time.Since(begun))
+				if len(took)%500 == 0 {
+					runtime.GC()
+				}
+			}
+			slices.Sort(took)
+			p99 := took[len(took)*99/100]
+			if p99 > limit/2 {
+				t.Errorf("99 of 100 calls of its neighbour took up to %s", p99)
+			}
+			t.Logf("neighbour: %d calls, p50 %s, p99 %s, most %s", len(took), took[len(took)/2], p99, took[len(took)-1])
+		})
+	}
+}
