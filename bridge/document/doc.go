@@ -3,6 +3,7 @@
 package document
 
 import (
+	"net/url"
 	"time"
 
 	"github.com/guardyn-edge/guardyn/bridge/expression"
@@ -12,17 +13,14 @@ import (
 // Bounds of a document.
 const (
 	// MaxBytes is the most that its text may have: what one item of the weakest source holds.
-	MaxBytes     = 350 << 10
-	MaxSessions  = 200
-	MaxRoutes    = 2000
-	MaxIDBytes   = 64 // of an id: letters, digits, '.', '_' and '-'
-	MaxMembers   = 1000
-	MaxInFlight  = 65535 // MQTT 5.0 §3.1.2.11.3
-	MaxProblems  = 100   // that are told of one document
-	MaxVersion   = 1<<53 - 1
-	MaxProperty  = 64 // properties that a route sets or removes
-	MaxURLBytes  = 2048
-	MaxTextBytes = 1024
+	MaxBytes      = 350 << 10
+	MaxSessions   = 200
+	MaxRoutes     = 2000
+	MaxInFlight   = 65535     // MQTT 5.0 §3.1.2.11.3
+	MaxVersion    = 1<<53 - 1 // what every JSON reader holds
+	MaxProperties = 64        // that a route sets, and that it removes
+	MaxTextBytes  = 2048      // of a URL, an address, a file's name, a client id, a property's name
+	MaxTimeout    = time.Hour // of bridge.shutdown_timeout
 )
 
 // Document is one configuration in normal form: defaults are filled in, sessions and routes are sorted by id. Parse makes
@@ -106,8 +104,8 @@ type Session struct {
 	Credentials File   // see Credentials in docs/guide/bridge.md for what is in it; "": none
 	TLS         TLS
 
-	// ClientID may have {member}, which stands for the member's id when the session starts. Of mqtt; of nats it is the
-	// connection's name.
+	// ClientID may have {member} (Member), which stands for the member's id when the session starts. Of mqtt; of nats it is
+	// the connection's name.
 	ClientID string
 
 	// Of mqtt alone; zero for the other kinds.
@@ -123,8 +121,27 @@ type Session struct {
 // NeverExpires is the SessionExpiry "never" (MQTT 5.0 §3.1.2.11.2).
 const NeverExpires = time.Duration(0xFFFFFFFF) * time.Second
 
+// Member is what stands for the member's id in a client id.
+const Member = "{member}"
+
+// OriginProperty is the user property or header by which a bridge knows what has come through it; routes neither set nor
+// remove it.
+const OriginProperty = "gdn-origin"
+
+// Endpoint is the broker that the session speaks to, the same for all sessions with it; "" for http, of which that cannot be told.
+func (s Session) Endpoint() string {
+	if s.Kind == HTTP {
+		return ""
+	}
+	u, err := url.Parse(s.URL)
+	if err != nil {
+		return ""
+	}
+	return string(s.Kind) + " " + u.Host
+}
+
 // Durable tells whether the broker keeps the session's subscriptions and queued messages while it is not connected.
-func (s Session) Durable() bool { return s.Kind == MQTT && s.SessionExpiry > 0 }
+func (s Session) Durable() bool { return s.Kind == MQTT && !s.CleanStart && s.SessionExpiry > 0 }
 
 // File names a file that holds a secret or a certificate, as it stands behind "file:" in the document; a relative one is below the
 // process's own directory of secrets.
@@ -175,9 +192,9 @@ type Retain string
 
 // The ways.
 const (
-	RetainKeep Retain = "keep" // as it came
-	RetainOn   Retain = "on"
-	RetainOff  Retain = "off"
+	RetainKeep  Retain = "keep" // as it came
+	RetainSet   Retain = "set"
+	RetainClear Retain = "clear"
 )
 
 // Transform is what a route does to a message. The zero Transform leaves it as it is.

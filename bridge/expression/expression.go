@@ -37,6 +37,7 @@ const (
 // environment is made once and never changes.
 var environment = sync.OnceValues(func() (*cel.Env, error) {
 	return cel.NewEnv(
+		cel.EnableMacroCallTracking(), // a macro is printed as it was written
 		cel.ParserExpressionSizeLimit(MaxSource),
 		cel.ParserRecursionLimit(MaxDepth),
 		cel.ExpressionNestingDepthLimit(MaxDepth),

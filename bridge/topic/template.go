@@ -94,17 +94,12 @@ func (t Template) Text(from Style, topic string, captures [][]string) string {
 // Topic expands t to a topic of the target's style: captured levels are joined by its separator. The error says why what
 // comes out is none, for example because a level has the target's separator in it.
 func (t Template) Topic(from, to Style, topic string, captures [][]string) (string, error) {
-	for _, p := range t.parts {
-		if p.capture < 1 || p.capture > len(captures) || from == to {
-			continue
-		}
-		for _, level := range captures[p.capture-1] {
-			if strings.Contains(level, to.Separator) {
-				return "", fmt.Errorf("{%d}: the level %q would be several where %q separates them", p.capture, level, to.Separator)
+	if from != to {
+		for _, p := range t.parts {
+			if err := p.crosses(from, to, topic, captures); err != nil {
+				return "", err
 			}
 		}
-	}
-	if from != to {
 		topic = strings.ReplaceAll(topic, from.Separator, to.Separator)
 	}
 	out := t.expand(topic, captures, to.Separator)
@@ -112,6 +107,23 @@ func (t Template) Topic(from, to Style, topic string, captures [][]string) (stri
 		return "", fmt.Errorf("topic %q: %w", out, err)
 	}
 	return out, nil
+}
+
+// crosses says why what a part stands for cannot be written in another style: a level would become several.
+func (p part) crosses(from, to Style, topic string, captures [][]string) error {
+	var levels []string
+	switch {
+	case p.capture == wholeTopic:
+		levels = strings.Split(topic, from.Separator)
+	case p.capture > 0 && p.capture <= len(captures):
+		levels = captures[p.capture-1]
+	}
+	for _, level := range levels {
+		if strings.Contains(level, to.Separator) {
+			return fmt.Errorf("the level %q would be several where %q separates them", level, to.Separator)
+		}
+	}
+	return nil
 }
 
 func (t Template) expand(topic string, captures [][]string, separator string) string {
@@ -127,4 +139,13 @@ func (t Template) expand(topic string, captures [][]string, separator string) st
 		}
 	}
 	return b.String()
+}
+
+// Check says what is wrong with every topic of the style that t could make, as wildcards in its own text.
+func (t Template) Check(to Style) error {
+	captures := make([][]string, MaxLevels)
+	for i := range captures {
+		captures[i] = []string{"x"}
+	}
+	return CheckTopic(to, t.expand("x", captures, to.Separator))
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"go.yaml.in/yaml/v3"
@@ -77,6 +78,7 @@ func (r *jsonReader) value(depth int) (*yaml.Node, error) {
 		if t.Kind() == '{' {
 			n.Kind = yaml.MappingNode
 		}
+		n.Style, n.Column = yaml.FlowStyle, r.column(1)
 		for r.decoder.PeekKind() != '}' && r.decoder.PeekKind() != ']' {
 			inner, err := r.value(depth + 1)
 			if err != nil {
@@ -102,8 +104,8 @@ func (r *jsonReader) value(depth int) (*yaml.Node, error) {
 	return n, nil
 }
 
-// column is where in its line what was read last begins, from 1; it has size bytes.
+// column is the character of its line that what was read last begins with, from 1; it has size bytes.
 func (r *jsonReader) column(size int) int {
 	begin := int(r.decoder.InputOffset()) - size
-	return begin - bytes.LastIndexByte(r.data[:begin], '\n')
+	return 1 + utf8.RuneCount(r.data[bytes.LastIndexByte(r.data[:begin], '\n')+1:begin])
 }

@@ -4,6 +4,7 @@ package strictyaml
 
 import (
 	"bytes"
+	"encoding"
 	"errors"
 	"fmt"
 	"io"
@@ -104,6 +105,12 @@ func (d *Document) Line(p jsontext.Pointer) int {
 	}
 }
 
+// Has tells whether there is a value at p.
+func (d *Document) Has(p jsontext.Pointer) bool {
+	_, ok := d.lines[p]
+	return ok
+}
+
 // Scalar finds the text of a member of the outermost mapping and where its value begins: its line from 1 and the character in it
 // from 0. It is false when there is no such member, or it is no scalar on one line.
 func (d *Document) Scalar(member string) (line, at int, text string, ok bool) {
@@ -122,26 +129,10 @@ func (d *Document) Scalar(member string) (line, at int, text string, ok bool) {
 // Decode reads the document into v, a pointer, which keeps its value when there are problems. It tells every one
 // that it can find.
 func (d *Document) Decode(v any) []Problem {
-	conv, problems := d, slices.Clone(d.problems)
-	for len(conv.problems) == 0 && len(problems) < MaxProblems {
-		to := reflect.New(reflect.TypeOf(v).Elem())
-		err := json.Unmarshal(conv.text.Bytes(), to.Interface(), json.RejectUnknownMembers(true))
-		if err == nil {
-			if len(problems) == 0 {
-				reflect.ValueOf(v).Elem().Set(to.Elem())
-			}
-			return problems
-		}
-		var semantic *json.SemanticError
-		if !errors.As(err, &semantic) {
-			return append(problems, Problem{0, err.Error()})
-		}
-		problems = append(problems, Problem{conv.Line(semantic.JSONPointer), Explain(semantic)})
-		// The decoder stops at its first mistake: without that value it finds the next.
-		if !prune(conv.root, semantic.JSONPointer) {
-			return problems
-		}
-		conv = convert(conv.root)
+	to := reflect.New(reflect.TypeOf(v).Elem())
+	_, problems, _ := d.Salvage(to.Interface())
+	if len(problems) == 0 {
+		reflect.ValueOf(v).Elem().Set(to.Elem())
 	}
 	return problems
 }
@@ -177,13 +168,16 @@ func prune(n *yaml.Node, at jsontext.Pointer) bool {
 	return true
 }
 
+// readsText is what a value that is written as text is read by.
+var readsText = reflect.TypeFor[encoding.TextUnmarshaler]()
+
 // Explain says in the words of a YAML file why a member was not taken.
 func Explain(err *json.SemanticError) string {
 	member := strings.TrimPrefix(strings.ReplaceAll(string(err.JSONPointer), "/", "."), ".")
 	switch {
 	case errors.Is(err, json.ErrUnknownName):
 		return fmt.Sprintf("unknown member %q", member)
-	case err.Err != nil:
+	case err.Err != nil && (err.JSONKind == '"' || err.GoType == nil || !reflect.PointerTo(err.GoType).Implements(readsText)):
 		if member == "" {
 			return err.Err.Error()
 		}
@@ -211,4 +205,52 @@ func KindName(k jsontext.Kind) string {
 	default:
 		return "string"
 	}
+}
+
+// Salvage reads into v, a pointer, whatever of the document can be read, and tells every problem that it can find. rest is the document
+// without what could not be read, nil when nothing can; cut tells whether something that stood at a place of v was
+// left out.
+func (d *Document) Salvage(v any) (rest *Document, problems []Problem, cut func(jsontext.Pointer) bool) {
+	out := map[jsontext.Pointer]bool{}
+	cut = func(p jsontext.Pointer) bool { return out[p] }
+	conv, problems := d, slices.Clone(d.problems)
+	for len(conv.problems) == 0 {
+		to := reflect.New(reflect.TypeOf(v).Elem())
+		err := json.Unmarshal(conv.text.Bytes(), to.Interface(), json.RejectUnknownMembers(true))
+		if err == nil {
+			reflect.ValueOf(v).Elem().Set(to.Elem())
+			return conv, problems, cut
+		}
+		var semantic *json.SemanticError
+		if !errors.As(err, &semantic) {
+			return nil, append(problems, Problem{0, err.Error()}), cut
+		}
+		problems = append(problems, Problem{conv.Line(semantic.JSONPointer), Explain(semantic)})
+		// The decoder stops at its first mistake: without that value it finds the next.
+		if len(problems) >= MaxProblems || !prune(conv.root, semantic.JSONPointer) {
+			return nil, problems, cut
+		}
+		out[semantic.JSONPointer] = true
+		conv = convert(conv.root)
+	}
+	return nil, problems, cut
+}
+
+// Place is where a document's outermost mapping begins.
+type Place struct {
+	Line, Column int  // of its first member or, of one in braces, of the brace; lines from 1, characters from 0
+	Flow         bool // it is in braces
+	Members      int
+}
+
+// Begin finds the outermost mapping; false when there is none.
+func (d *Document) Begin() (Place, bool) {
+	if d.root == nil || d.root.Kind != yaml.MappingNode {
+		return Place{}, false
+	}
+	p := Place{d.root.Line, d.root.Column - 1, d.root.Style&yaml.FlowStyle != 0, len(d.root.Content) / 2}
+	if !p.Flow && len(d.root.Content) > 0 {
+		p.Line, p.Column = d.root.Content[0].Line, d.root.Content[0].Column-1
+	}
+	return p, true
 }
