@@ -88,6 +88,13 @@ func cleanAck(a nodeproto.Ack) (nodeproto.Ack, error) {
 	if !slices.Contains([]string{"", "fresh", "stale"}, a.Freshness) {
 		refuse("freshness", "freshness is fresh, stale or absent")
 	}
+	if a.Purged != nil {
+		m := *a.Purged
+		if err := m.Validate(); err != nil {
+			refuse("purged", "%v", err)
+		}
+		a.Purged = &m
+	}
 	if a.Error != nil {
 		e := *a.Error
 		if !errorCode.MatchString(e.Code) {

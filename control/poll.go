@@ -19,8 +19,8 @@ type PollAnswer struct {
 // Poll answers a node from memory (node). Answer.Artefact is nil when the node is current (204);
 // Answer.Version is 0 when nothing was published. With Generation and Epoch 0 it compares versions for
 // equality, else (epoch, generation) by order: ErrNodeAhead for a node that is ahead. With q.Wait it waits
-// that long for something newer, or until ctx is done or Run ends; both give the 204 answer. At most
-// Config.MaxLongPolls wait at one time, others are answered at once. The artefact is shared and must not be
+// that long for something newer, or until ctx is done or Run ends; both give the 204 answer. With q.Purged a purge that the node
+// has not done ends the waiting too. At most Config.MaxLongPolls wait at one time, others are answered at once. The artefact is shared and must not be
 // changed; of what q.Held names it comes without its payload. With q.Dictionary it comes with Answer.Coding, beside its
 // payload, when the two have enough in common and this process has had what the node holds.
 //
@@ -59,10 +59,14 @@ func (s *Service) Poll(ctx context.Context, p Principal, q nodeproto.Poll) (Poll
 		return PollAnswer{Answer: nodeproto.Answer{Version: l.version}, Generation: l.generation},
 			fmt.Errorf("node %s shows epoch %d, generation %d, version %d: %w", p.NodeName, q.Epoch, q.Generation, q.Have, ErrNodeAhead)
 	}
+	purges := s.purgesFor(ctx, &q)
 	if place == nodeCurrent && q.Wait > 0 {
-		place, o = s.wait(ctx, l, t, &p, &q)
+		place, o, purges = s.wait(ctx, l, t, purges, &p, &q)
 	}
 	a := PollAnswer{Answer: nodeproto.Answer{Version: o.version}, Generation: o.generation}
+	if purges != nil {
+		a.Purges = purges.text
+	}
 	if place == nodeBehind {
 		s.count.answered.Add(1)
 		a.Artefact, a.Held = o.artefact.without(q.Held)
@@ -116,6 +120,11 @@ func checkPoll(q *nodeproto.Poll) error {
 	}
 	if len(q.Trial) > barrier.MaxIDBytes {
 		return malformed("", "trial", "poll_malformed", "trial is the id of a rollout, at most %d bytes", barrier.MaxIDBytes)
+	}
+	if q.Purged != "" && q.Purged != nodeproto.NoPurges {
+		if _, err := seal.ParsePurgeMark(q.Purged); err != nil {
+			return malformed("", "purged", "poll_malformed", "%v", err)
+		}
 	}
 	return nil
 }
@@ -197,17 +206,21 @@ func (l *live) placeLive(q *nodeproto.Poll) nodePlace {
 	return nodeBehind
 }
 
-// wait waits for something newer than what q has.
-func (s *Service) wait(ctx context.Context, l *live, t *trial, p *Principal, q *nodeproto.Poll) (nodePlace, offer) {
+// wait waits for something newer than what q has, purges included.
+func (s *Service) wait(ctx context.Context, l *live, t *trial, h *purgeHead, p *Principal, q *nodeproto.Poll) (nodePlace, offer, *purgeHead) {
 	place, o := l.place(t, p, q)
 	if s.count.waiting.Add(1) > s.maxLongPolls {
 		s.count.waiting.Add(-1)
-		return place, o
+		return place, o, h
 	}
 	defer s.count.waiting.Add(-1)
 	timer := time.NewTimer(q.Wait)
 	defer timer.Stop()
-	for place == nodeCurrent {
+	for place == nodeCurrent && (h == nil || h.text == q.Purged) {
+		var purged <-chan struct{}
+		if h != nil {
+			purged = h.superseded
+		}
 		// What is on trial wakes those alone whom it concerns and who ask for it.
 		var tried <-chan struct{}
 		if q.Trial != "" {
@@ -216,17 +229,19 @@ func (s *Service) wait(ctx context.Context, l *live, t *trial, p *Principal, q *
 		select {
 		case <-l.superseded:
 		case <-tried:
+		case <-purged:
+			h = s.purges.head.Load()
 		case <-timer.C:
-			return place, o
+			return place, o, h
 		case <-ctx.Done():
-			return place, o
+			return place, o, h
 		case <-s.stopping:
-			return place, o
+			return place, o, h
 		}
 		l, t = s.live.load(), s.trial.p.Load()
 		place, o = l.place(t, p, q)
 	}
-	return place, o
+	return place, o, h
 }
 
 // freshness proves to the node that asked with nonce what is live now; there is nothing to prove before

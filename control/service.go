@@ -77,6 +77,7 @@ type Service struct {
 	stopping    chan struct{} // closed when Run ends: long polls are answered
 	live        liveState
 	trial       trialState
+	purges      purgeLog
 	decisions   decisions
 	opened      openedSnapshot
 	sealer      seal.Sealer
@@ -196,6 +197,9 @@ func (s *Service) follow(ctx context.Context) error {
 		return err
 	}
 	s.credentials.keep(rev.Directory)
+	if err := s.followPurges(ctx, rev.Purges); err != nil {
+		return err
+	}
 	// What is live first: whoever waits for the confirmation of a trial is woken once.
 	if l := s.live.load(); l == nil || l.epochNow != rev.Epoch || l.generation != rev.Generation {
 		if _, err = s.refreshLive(ctx); err != nil {
@@ -231,6 +235,7 @@ type counters struct {
 	coded, codedSaved                        atomic.Uint64
 	builds, buildNanos, applies, failures    atomic.Uint64
 	rollbacks, rollbackFailures, proposals   atomic.Uint64
+	purges, purgeAnswers                     atomic.Uint64
 	waiting                                  atomic.Int64
 }
 
@@ -253,6 +258,10 @@ type Stats struct {
 	LiveVersion      uint64
 	LiveGeneration   uint64
 
+	Purges        uint64 // that were made
+	PurgeAnswers  uint64 // statements of purges that nodes got
+	PurgeSequence uint64 // of the newest purge, by whichever process; 0 for none
+
 	Proposals uint64 // of rollouts
 	// Resolved counts ends of rollouts that this process decided, or its database in a call of its.
 	Resolved map[Resolution]uint64
@@ -270,11 +279,15 @@ func (s *Service) Stats() Stats {
 		Builds: c.builds.Load(), BuildSeconds: time.Duration(c.buildNanos.Load()).Seconds(),
 		Applies: c.applies.Load(), ApplyFailures: c.failures.Load(),
 		Rollbacks: c.rollbacks.Load(), RollbackFailures: c.rollbackFailures.Load(),
+		Purges: c.purges.Load(), PurgeAnswers: c.purgeAnswers.Load(),
 		Proposals: c.proposals.Load(), Resolved: s.decisions.count(),
 	}
 	if t := s.trial.p.Load(); t != nil && t.rollout.ID != "" {
 		ro := t.rollout
 		st.Rollout = &ro
+	}
+	if h := s.purges.head.Load(); h != nil {
+		st.PurgeSequence = h.mark.Sequence
 	}
 	if l := s.live.load(); l != nil {
 		st.LiveVersion, st.LiveGeneration = l.version, l.generation

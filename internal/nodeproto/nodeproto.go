@@ -38,6 +38,9 @@ type Poll struct {
 	Dictionary seal.DictionaryID
 	// Trial is the id of the rollout whose provisional activation the node asks for, or runs; or empty.
 	Trial string
+	// Purged is the place in the log of purges up to which the node has done all of them, NoPurges when it knows none: the
+	// poll is answered when the log goes on from there. Empty: the node caches nothing.
+	Purged string
 	// Rejected is the Fingerprint of an offer that was refused before: when the answer's headers have it,
 	// the source does not read the payload.
 	Rejected string
@@ -55,7 +58,13 @@ type Answer struct {
 	Skipped   bool
 	Version   uint64 // live version, 0: nothing published yet
 	Freshness string // header value, empty when no nonce was sent
+	// Purges is the end of the log of purges, to compare with Poll.Purged. It is a hint, and signed by nobody; empty: the
+	// control plane has no log.
+	Purges string
 }
+
+// NoPurges is Poll.Purged of a node that knows no place in the log of purges.
+const NoPurges = "none"
 
 // Ack reports what the node serves now and, after a failure, why it still does.
 type Ack struct {
@@ -71,7 +80,9 @@ type Ack struct {
 	// Activation is the signed statement that made live what is served: it proves what the numbers claim.
 	Activation seal.SignedActivation `json:"activation,omitempty"`
 	Error      *AckError             `json:"error,omitempty"`
-	Pools      *Pools                `json:"pools,omitempty"` // nil: nothing is said of them
+	// Purged is the place in the log of purges up to which the node has done all of them; nil: it caches nothing.
+	Purged *seal.PurgeMark `json:"purged,omitempty"`
+	Pools  *Pools          `json:"pools,omitempty"` // nil: nothing is said of them
 }
 
 // Fingerprint tells offers apart by everything but the payload's bytes.

@@ -1,0 +1,165 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/guardyn-edge/guardyn/barrier"
+	"github.com/guardyn-edge/guardyn/seal"
+	"github.com/guardyn-edge/guardyn/zone"
+)
+
+// Bounds of purges, beside those of one that package zone has.
+const (
+	// MaxZonePurges and MaxWorkspacePurges are how many purges may be made within PurgeWindow.
+	MaxZonePurges      = 120
+	MaxWorkspacePurges = 600
+	PurgeWindow        = time.Minute
+	// KeepPurges is for how long purges are kept at least, and MaxPurges how many at most: a node that was away for longer drops
+	// all that it cached.
+	KeepPurges = 7 * 24 * time.Hour
+	MaxPurges  = 100_000
+)
+
+// quietAfter is how long a node outside of the cohort is waited for that is not heard: every node polls once in that time.
+const quietAfter = time.Minute
+
+// actionPurge names a purge in the audit log; maxPurgeTold is how many of its values the entry has.
+const (
+	actionPurge  = "cache.purge"
+	maxPurgeTold = 10
+)
+
+// PurgeStatus is a purge with how far the fleet is.
+type PurgeStatus struct {
+	PurgeRow
+	// Nodes are waited for: those that cache, but those outside of the cohort that were not heard for a minute, which are
+	// Silent. Done of them have done it.
+	Nodes, Done, Silent int
+	// Waiting are the names of the others of Nodes, by name; nil but for operators.
+	Waiting []string
+}
+
+// Purge has every node drop what it cached of a zone (editor): nothing of the configuration changes by it. In p, Kind and
+// Values are read. A *ProblemsError names everything that is wrong with them; *PurgeRateError when too many were made.
+func (s *Service) Purge(ctx context.Context, p Principal, ref string, purge zone.Purge) (PurgeStatus, error) {
+	z, err := s.zoneFor(ctx, p, RoleEditor, ref)
+	if err != nil {
+		return PurgeStatus{}, err
+	}
+	purge, err = zone.Purge{Kind: purge.Kind, Values: purge.Values}.Normalize(z.Name)
+	if err != nil {
+		return PurgeStatus{}, malformedBy(z.Name, "purge", err)
+	}
+	purge.Zone, purge.At = z.ID, s.stored.at(s.now()).Truncate(time.Microsecond)
+	row := PurgeRow{ID: newID(), Workspace: p.Workspace, By: p.actor(), Purge: purge}
+	a := s.entry(p, p.Workspace, actionPurge, z.Name.String())
+	told := map[string]any{"purge": row.ID, "kind": string(row.Kind)}
+	if n := len(row.Values); n > 0 {
+		told["count"], told["values"] = n, row.Values[:min(n, maxPurgeTold)]
+	}
+	a.Detail = detail(told)
+	row.Sequence, err = s.store.AddPurge(ctx, NewPurge{
+		Row: row, Audit: a, ZoneMost: MaxZonePurges, WorkspaceMost: MaxWorkspacePurges, Window: PurgeWindow,
+		KeepAge: KeepPurges, KeepRows: MaxPurges,
+	})
+	if err != nil {
+		return PurgeStatus{}, fmt.Errorf("purging %s: %w", z.Name, err)
+	}
+	s.count.purges.Add(1)
+	s.log.Info("purged", "zone", z.Name.String(), "kind", string(row.Kind), "values", len(row.Values), "sequence", row.Sequence, "by", row.By)
+	return s.purgeStatus(ctx, p, row)
+}
+
+// PurgeByID returns a purge of a zone (viewer).
+func (s *Service) PurgeByID(ctx context.Context, p Principal, ref, id string) (PurgeStatus, error) {
+	z, err := s.zoneFor(ctx, p, RoleViewer, ref)
+	if err != nil {
+		return PurgeStatus{}, err
+	}
+	row, err := s.store.Purge(ctx, p.Workspace, z.ID, id)
+	if err != nil {
+		return PurgeStatus{}, err
+	}
+	return s.purgeStatus(ctx, p, row)
+}
+
+func (s *Service) purgeStatus(ctx context.Context, p Principal, row PurgeRow) (PurgeStatus, error) {
+	all, err := s.purgeStatuses(ctx, p, []PurgeRow{row})
+	if err != nil {
+		return PurgeStatus{}, err
+	}
+	return all[0], nil
+}
+
+// ListPurges lists the purges of a zone that are kept, newest first (viewer). The page key is the id.
+func (s *Service) ListPurges(ctx context.Context, p Principal, ref string, page Page) (Listing[PurgeStatus], error) {
+	z, err := s.zoneFor(ctx, p, RoleViewer, ref)
+	if err != nil {
+		return Listing[PurgeStatus]{}, err
+	}
+	if page, err = bounded(page); err != nil {
+		return Listing[PurgeStatus]{}, err
+	}
+	rows, err := s.store.ListPurges(ctx, p.Workspace, z.ID, page)
+	if err != nil {
+		return Listing[PurgeStatus]{}, fmt.Errorf("listing purges of %s: %w", z.Name, err)
+	}
+	all, err := s.purgeStatuses(ctx, p, rows)
+	if err != nil {
+		return Listing[PurgeStatus]{}, err
+	}
+	return listing(all, page, func(st PurgeStatus) string { return st.ID }), nil
+}
+
+// purgeStatuses tells how far the fleet is with rows, as the nodes acknowledged it last.
+func (s *Service) purgeStatuses(ctx context.Context, p Principal, rows []PurgeRow) ([]PurgeStatus, error) {
+	out := make([]PurgeStatus, len(rows))
+	if len(rows) == 0 {
+		return out, nil
+	}
+	nodes, err := s.store.ListNodes(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("listing nodes: %w", err)
+	}
+	roster, err := s.readRoster(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var numbers []uint64
+	for _, n := range nodes {
+		if n.Acked != nil && n.Acked.Purged != nil {
+			numbers = append(numbers, n.Acked.Purged.Sequence)
+		}
+	}
+	ids, err := s.store.PurgeIDs(ctx, numbers)
+	if err != nil {
+		return nil, err
+	}
+	now := s.stored.at(s.now())
+	for i, row := range rows {
+		st := &out[i]
+		st.PurgeRow = row
+		for _, n := range nodes {
+			if n.Acked == nil || n.Acked.Purged == nil {
+				continue // it caches nothing
+			}
+			// What it has done of a log that was lost, it has to do again.
+			m := *n.Acked.Purged
+			done := m.Sequence >= row.Sequence && m == seal.PurgeMark{Sequence: m.Sequence, ID: ids[m.Sequence]}
+			if !done && now.Sub(n.LastSeen) > quietAfter && !roster.Contains(barrier.MemberID(n.ID)) {
+				st.Silent++
+				continue
+			}
+			st.Nodes++
+			switch {
+			case done:
+				st.Done++
+			case p.Operator:
+				st.Waiting = append(st.Waiting, n.Name)
+			}
+		}
+	}
+	return out, nil
+}
