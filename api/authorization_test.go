@@ -57,6 +57,11 @@ func routeTable() map[string]routeRow {
 
 		"GET /v1/zones/{zone}/pools/{name}/status": {who: "viewer"},
 
+		"GET /v1/zones/{zone}/purges":      {who: "viewer"},
+		"POST /v1/zones/{zone}/purges":     {who: "editor", body: `{"kind":"no such"}`},
+		"GET /v1/zones/{zone}/purges/{id}": {who: "viewer"},
+		"GET /v1/node/purges":              {who: "node"},
+
 		"GET /v1/workspaces":                {who: "operator"},
 		"POST /v1/workspaces":               {who: "operator", body: `{"name":""}`},
 		"PATCH /v1/workspaces/{workspace}":  {who: "operator", body: `{"name":""}`},

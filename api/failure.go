@@ -63,6 +63,7 @@ func (c *call) failure(err error) *Error {
 		open       *control.RolloutOpenError
 		state      *control.RolloutStateError
 		refusal    *seal.Refusal
+		rate       *control.PurgeRateError
 		large      *errTooLarge
 		media      *errMediaType
 		broken     *errBody
@@ -108,6 +109,8 @@ func (c *call) failure(err error) *Error {
 		e.Rollout = rolloutPointer(&control.Rollout{Rollout: state.Rollout})
 	case c.condition.given() && (errors.Is(err, control.ErrConflict) || errors.Is(err, control.ErrExists)):
 		set(http.StatusPreconditionFailed, "precondition_failed", "The object is not at the revision that the condition names; read it again.")
+	case errors.As(err, &rate):
+		set(http.StatusTooManyRequests, "purge_rate", upper(rate.Error()))
 	case errors.As(err, &large):
 		set(http.StatusRequestEntityTooLarge, "too_large", upper(large.Error()))
 	case errors.As(err, &media):
@@ -174,6 +177,8 @@ func (c *call) fail(err error) {
 		hd["Www-Authenticate"] = []string{challenge}
 	case http.StatusServiceUnavailable:
 		hd["Retry-After"] = []string{"1"}
+	case http.StatusTooManyRequests:
+		hd["Retry-After"] = []string{"10"}
 	}
 	body, merr := json.Marshal(e, json.Deterministic(true))
 	if merr != nil {

@@ -13,7 +13,7 @@ func TestHiddenRoutesAreAbsent(t *testing.T) {
 	targets := []string{
 		"/v1/config/plan", "/v1/config/apply", "/v1/config/history", "/v1/config/rollback", "/v1/config/recover", "/v1/config/keys", "/v1/workspaces", "/v1/workspaces/Acme", "/v1/plans",
 		"/v1/plans/standard", "/v1/users", "/v1/users/viewer@example.com/memberships", "/v1/nodes", "/v1/nodes/node",
-		"/v1/node/config", "/v1/node/config?have=0", "/v1/node/ack",
+		"/v1/node/config", "/v1/node/config?have=0", "/v1/node/ack", "/v1/node/purges", "/v1/node/purges?after=0",
 		"/v1/rollouts", "/v1/rollouts/current", "/v1/rollouts/current?wait=1", "/v1/rollouts/current/abort", "/v1/rollouts/current/revert",
 		"/v1/cluster/settings", "/v1/nodes/node/drain", "/v1/nodes/node/undrain", "/v1/node/self", "/v1/node/candidate?digest=x",
 		"/v1/node/rollout", "/v1/node/rollout/", "/v1/node/rollout/view?member=x", "/v1/node/rollout/ack", "/v1/node/rollout/row", "/v1/node/rollout/no",

@@ -146,6 +146,9 @@ func (s *stats) Collect(ch chan<- prometheus.Metric) {
 	send(counter, "guardyn_builds_total", "Snapshots built.", float64(st.Builds))
 	send(counter, "guardyn_build_seconds_total", "Time spent building snapshots.", st.BuildSeconds)
 	send(counter, "guardyn_apply_failures_total", "Requests to publish that failed.", float64(st.ApplyFailures))
+	send(counter, "guardyn_purges_total", "Purges made by this process.", float64(st.Purges))
+	send(counter, "guardyn_purge_answers_total", "Statements of purges that nodes were sent.", float64(st.PurgeAnswers))
+	send(gauge, "guardyn_purge_sequence", "Number of the newest purge, 0 for none.", float64(st.PurgeSequence))
 	send(gauge, "guardyn_live_version", "The version that is live, 0 for none.", float64(st.LiveVersion))
 	send(gauge, "guardyn_live_generation", "The generation that is live, 0 for none.", float64(st.LiveGeneration))
 	if fleet, behind, err := s.nodes(); err == nil {

@@ -95,6 +95,10 @@ func (n *NodeClient) Poll(ctx context.Context, p nodeproto.Poll) (nodeproto.Answ
 		h.Set(headerTrustedKeys, strings.Join(ids, ","))
 	}
 
+	if p.Purged != "" {
+		h.Set(headerPurges, p.Purged)
+	}
+
 	limit := p.Wait + answerSlack
 	first := time.AfterFunc(limit, func() {
 		cancel(fmt.Errorf("no answer from the control plane at %s within %s", n.c.base, limit))
@@ -119,7 +123,7 @@ func (n *NodeClient) read(ctx context.Context, cancel context.CancelCauseFunc, r
 	if err != nil {
 		return nodeproto.Answer{}, err
 	}
-	ans := nodeproto.Answer{Freshness: freshness}
+	ans := nodeproto.Answer{Freshness: freshness, Purges: resp.Header.Get(headerPurges)}
 	switch resp.StatusCode {
 	case http.StatusNoContent:
 		v, err := oneHeader(resp.Header, seal.HeaderVersion)

@@ -173,12 +173,16 @@ func describeResponses(op *huma.Operation, rt *route, reg huma.Registry) {
 	}
 	if rt.pattern == pollPath {
 		ok.Headers = envelopeHeaders()
+		ok.Headers[headerPurges] = &huma.Param{
+			Description: "The end of the log of purges, when the request has this header.", Schema: &huma.Schema{Type: huma.TypeString},
+		}
 		op.Responses["204"] = &huma.Response{
 			Description: "The node is current. The version header is absent when nothing was published yet.",
 			Headers: map[string]*huma.Param{
 				seal.HeaderVersion:    ok.Headers[seal.HeaderVersion],
 				seal.HeaderGeneration: ok.Headers[seal.HeaderGeneration],
 				seal.HeaderFreshness:  ok.Headers[seal.HeaderFreshness],
+				headerPurges:          ok.Headers[headerPurges],
 			},
 		}
 	}
@@ -224,6 +228,7 @@ func headerParameters() map[string]string {
 		"If-None-Match":   "With *, the object must not exist, else 412.",
 		"Idempotency-Key": "1 to 128 characters that name this request: sent again, it gets the first answer.",
 		headerTrustedKeys: "The ids of the keys that the node trusts, separated by commas.",
+		headerPurges:      "The place in the log of purges up to which the node has done all of them, or none: the poll is answered when the log goes on. A node that caches nothing does not send it.",
 		headerDictionary:  "The SHA-256 of the payload that the node holds (RFC 9842). With Accept-Encoding: dcz the answer may be coded with it.",
 	}
 }

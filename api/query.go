@@ -45,6 +45,7 @@ func queryParameters() map[string]parameter {
 		"held":        {"The BLAKE3 of a payload that the node has verified, 64 hex digits: an offer of it comes without its bytes.", text},
 		"trial":       {"The id of the rollout that the node is to try, or tries.", text},
 		"digest":      {"What the rollout names its candidate.", text},
+		"after":       {"The place in the log of purges up to which the node has done all of them: 0, or number and id with a colon between. Without it the answer names the log's end.", text},
 		"seen":        {"The seen of an earlier answer; with another the answer comes at once.", text},
 		"member":      {"The node's id.", text},
 		"topic":       {"head: what is decided.", text},

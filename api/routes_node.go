@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"reflect"
@@ -27,7 +28,7 @@ func (h *Handler) nodeRoutes() []*route {
 		{
 			method: http.MethodGet, pattern: pollPath, access: forNodes,
 			query:   []string{"have", "generation", "epoch", "nonce", "wait", "held", "trial"},
-			headers: []string{headerTrustedKeys, headerDictionary},
+			headers: []string{headerTrustedKeys, headerDictionary, headerPurges},
 			summary: "Ask for a newer configuration: 200 with it, 204 when there is none, 409 when the node is ahead",
 			outType: "application/octet-stream", status: http.StatusOK,
 			// Only an unusual spelling of the path comes by the router.
@@ -79,6 +80,9 @@ func (h *Handler) servePoll(w http.ResponseWriter, r *http.Request) {
 	secure(hd)
 	if a.Freshness != "" {
 		hd.Set(seal.HeaderFreshness, a.Freshness)
+	}
+	if a.Purges != "" {
+		hd[canonicalPurges] = []string{a.Purges}
 	}
 	if a.Artefact == nil {
 		h.fleet.write(hd, a.Version, a.Generation)
@@ -227,11 +231,28 @@ func parsePoll(r *http.Request) (nodeproto.Poll, error) {
 	if q.TrustedKeys, err = trustedKeys(r.Header[canonicalTrustedKeys]); err != nil {
 		problems = append(problems, Problem{Object: "header " + headerTrustedKeys, Code: "bad_header", Message: err.Error()})
 	}
+	if q.Purged, err = purgedUpTo(r.Header[canonicalPurges]); err != nil {
+		problems = append(problems, Problem{Object: "header " + headerPurges, Code: "bad_header", Message: err.Error()})
+	}
 	if len(problems) > 0 {
 		return q, badQuery(problems)
 	}
 	q.Dictionary = heldDictionary(r.Header)
 	return q, nil
+}
+
+// purgedUpTo reads the place in the log of purges that a node is at.
+func purgedUpTo(values []string) (string, error) {
+	switch {
+	case len(values) == 0:
+		return "", nil
+	case len(values) > 1:
+		return "", errors.New("the header is given more than once")
+	case values[0] == nodeproto.NoPurges:
+		return values[0], nil
+	}
+	_, err := seal.ParsePurgeMark(values[0])
+	return values[0], err
 }
 
 // trustedKeys reads the key ids that a node trusts.

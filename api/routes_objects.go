@@ -19,6 +19,7 @@ func (h *Handler) objectRoutes() []*route {
 		func(l zone.List) ListSummary { return ListSummary{Kind: l.Kind, Items: len(l.Items)} })...)
 	all = append(all, kindRoutes("pools", "name", "pool", same(0), h.svc.Pools(), keep[zone.Pool], keep[zone.Pool], keep[zone.Pool])...)
 	all = append(all, h.poolRoutes()...)
+	all = append(all, h.purgeRoutes()...)
 	all = append(all, kindRoutes("load-balancers", "host", "load balancer", same(0), h.svc.LoadBalancers(),
 		keep[zone.LoadBalancer], keep[zone.LoadBalancer], keep[zone.LoadBalancer])...)
 	all = append(all, kindRoutes("tls-hosts", "host", "TLS host", same(0), h.svc.TLSHosts(),

@@ -31,6 +31,9 @@ func TestTenancy(t *testing.T) {
 	tokens, err := owner.Tokens(ctx, api.TokenOptions{})
 	p.must(err)
 
+	purge, err := owner.Purge(ctx, "acme.example", api.NewPurge{Kind: "all"})
+	p.must(err)
+
 	absentID := "018f0000-0000-7000-8000-000000000000"
 	record := `{"name":"www","type":"A","content":"192.0.2.2"}`
 	for _, row := range []struct{ method, target, body, other, absent string }{
@@ -48,6 +51,11 @@ func TestTenancy(t *testing.T) {
 		{"PUT", "/v1/zones/%s/lists/office", `{"kind":"ip"}`, z.ID, absentID},
 		{"DELETE", "/v1/zones/%s/lists/office", "", z.ID, absentID},
 		{"GET", "/v1/zones/%s/pools/web/status", "", z.ID, absentID},
+		{"POST", "/v1/zones/%s/purges", `{"kind":"all"}`, z.ID, absentID},
+		{"POST", "/v1/zones/%s/purges", `{"kind":"all"}`, z.Name, "gone.example"},
+		{"GET", "/v1/zones/%s/purges", "", z.ID, absentID},
+		{"GET", "/v1/zones/%s/purges/" + purge.ID, "", z.ID, absentID},
+		{"GET", "/v1/zones/" + mine.ID + "/purges/%s", "", purge.ID, absentID},
 		{"GET", "/v1/zones/%s/settings", "", z.ID, absentID},
 		{"PATCH", "/v1/zones/%s/settings", `{"set":{"always_https":"true"}}`, z.ID, absentID},
 		{"DELETE", "/v1/tokens/%s", "", tokens.Items[0].ID, absentID},
