@@ -11,6 +11,7 @@ import (
 
 	"github.com/gaissmai/bart"
 
+	"github.com/guardyn-edge/guardyn/edge/function"
 	"github.com/guardyn-edge/guardyn/edge/pool"
 	"github.com/guardyn-edge/guardyn/edge/ratelimit"
 	"github.com/guardyn-edge/guardyn/edge/rrset"
@@ -34,6 +35,8 @@ type Options struct {
 	// Secrets opens the private keys of TLS hosts; nil takes the old view's, or none: a zone with a TLS host does not
 	// compile then, unless it shares the host with the old view.
 	Secrets Secrets
+	// Functions compiles and runs the functions of zones; nil takes the old view's, or a new engine with the defaults.
+	Functions *function.Engine
 }
 
 // MaxServiceAddresses bounds Options.ServiceAddresses of one family, so that they fit one UDP answer without EDNS.
@@ -66,6 +69,7 @@ func Compile(old *View, s *snapshot.Snapshot, generation uint64, o Options) (*Vi
 	v := &View{
 		snapshot: s, generation: generation, epoch: o.Epoch,
 		service: rrset.PackAddresses(o.ServiceAddresses), programs: o.Programs, monitor: o.Monitor, secrets: o.Secrets,
+		functions: o.Functions,
 	}
 	var prev *snapshot.Snapshot
 	var before index
@@ -80,9 +84,18 @@ func Compile(old *View, s *snapshot.Snapshot, generation uint64, o Options) (*Vi
 		if v.secrets == nil {
 			v.secrets = old.secrets
 		}
+		if v.functions == nil {
+			v.functions = old.functions
+		}
 	}
 	if v.programs == nil {
 		v.programs = rules.NewPrograms(0)
+	}
+	if v.functions == nil {
+		var err error
+		if v.functions, err = function.New(function.Config{}); err != nil {
+			return nil, fmt.Errorf("compile: %w", err)
+		}
 	}
 	if old != nil && prev.ContentHash() == s.ContentHash() {
 		v.index = before // the same content under another generation
@@ -167,9 +180,11 @@ func compileZone(c *rrset.Compiler, old *Zone, z *zone.Zone, v *View) (*Zone, er
 	var oldRules *rules.Set
 	var oldPools *pool.Set
 	var oldTLS *TLS
+	var same *Zone // old, when it is this zone as it was before
 	if old != nil && old.Config.ID == z.ID {
 		oldRules, out.Requests = old.Rules, old.Requests
 		oldPools, oldTLS = old.Pools, &old.TLS
+		same = old
 	}
 	if out.Requests == nil {
 		out.Requests = new(ratelimit.Meter)
@@ -197,6 +212,9 @@ func compileZone(c *rrset.Compiler, old *Zone, z *zone.Zone, v *View) (*Zone, er
 		return nil, fmt.Errorf("trusted_proxies: %w", err)
 	}
 	if out.TLS, err = compileTLS(z, oldTLS, v.secrets); err != nil {
+		return nil, err
+	}
+	if out.Functions, err = compileFunctions(z, same, v.functions); err != nil {
 		return nil, err
 	}
 	return out, nil

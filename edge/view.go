@@ -7,6 +7,7 @@ import (
 
 	"github.com/gaissmai/bart"
 
+	"github.com/guardyn-edge/guardyn/edge/function"
 	"github.com/guardyn-edge/guardyn/edge/pool"
 	"github.com/guardyn-edge/guardyn/edge/ratelimit"
 	"github.com/guardyn-edge/guardyn/edge/rrset"
@@ -26,6 +27,7 @@ type View struct {
 	programs   *rules.Programs
 	monitor    *pool.Monitor
 	secrets    Secrets
+	functions  *function.Engine
 	index      index
 }
 
@@ -112,6 +114,8 @@ type Zone struct {
 	TrustedProxies *bart.Lite
 	// TLS holds certificates and the settings of connections over TLS.
 	TLS TLS
+	// Functions holds the zone's by name; nil when there are none.
+	Functions map[string]*function.Function
 
 	apex string // wire format
 }

@@ -8,14 +8,11 @@ import (
 	"slices"
 
 	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
 
+	"github.com/guardyn-edge/guardyn/internal/metering"
 	"github.com/guardyn-edge/guardyn/zone"
 )
-
-// wasiModule is the only module that a function may import from: WASI preview 1.
-const wasiModule = "wasi_snapshot_preview1"
-
-const wasmPage = 64 << 10
 
 // functions judges modules: that they compile as WASI commands within the plan's memory, and their bounds.
 func (j *judge) functions() {
@@ -57,7 +54,7 @@ func (j *judge) functions() {
 	}
 }
 
-// compile decodes and validates a module as nodes will, without making machine code of it.
+// compile judges a module as nodes do, without making machine code of it: as it is, and as nodes rewrite it.
 func compile(module []byte, memory zone.Size) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -65,20 +62,15 @@ func compile(module []byte, memory zone.Size) (err error) {
 		}
 	}()
 	ctx := context.Background()
-	pages := uint32(min(max(int64(memory)/wasmPage, 1), 65536))
-	rt := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfigInterpreter().WithMemoryLimitPages(pages))
+	rt := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfigInterpreter().WithCoreFeatures(api.CoreFeaturesV2).WithDebugInfoEnabled(false))
 	defer func() { _ = rt.Close(ctx) }()
-	m, err := rt.CompileModule(ctx, module)
+	if _, err := rt.CompileModule(ctx, module); err != nil {
+		return err
+	}
+	rewritten, err := metering.Rewrite(module, int64(memory))
 	if err != nil {
 		return err
 	}
-	for _, f := range m.ImportedFunctions() {
-		if from, name, _ := f.Import(); from != wasiModule {
-			return fmt.Errorf("it imports %s from %s, which nodes do not have", quote(name), quote(from))
-		}
-	}
-	if _, ok := m.ExportedFunctions()["_start"]; !ok {
-		return fmt.Errorf("it exports no _start")
-	}
-	return nil
+	_, err = rt.CompileModule(ctx, rewritten)
+	return err
 }

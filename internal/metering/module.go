@@ -152,7 +152,7 @@ func (m *module) split(binary []byte) error {
 		m.section[id], m.present[id] = content, true
 	}
 	if !m.present[sectionType] || !m.present[sectionFunction] || !m.present[sectionCode] {
-		return errors.New("it has no function")
+		return errors.New("it has no function, and so exports no _start")
 	}
 	return r.err
 }
