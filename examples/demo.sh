@@ -43,6 +43,16 @@ run() {
 	fi
 }
 try() {
+	command_line "$@"
+	ask "$@"
+	[ -z "$answer" ] || printf '%s\n' "$answer"
+}
+ask() {
+	code=0
+	answer=$("$@" 2>&1) || code=$?
+	answer=${answer//$'\r'/}
+}
+command_line() {
 	local word line='$'
 	for word in "$@"; do
 		case $word in
@@ -51,10 +61,6 @@ try() {
 		esac
 	done
 	printf '%s\n' "$line"
-	code=0
-	answer=$("$@" 2>&1) || code=$?
-	answer=${answer//$'\r'/}
-	[ -z "$answer" ] || printf '%s\n' "$answer"
 }
 failed=0
 want() { # want TEXT: the last answer has it
@@ -75,17 +81,19 @@ want_code() { # want_code N: the last command ended with it
 	[ -n "$check" ] || return 0
 	if [ "$code" = "$1" ]; then echo "  ok: it ended with $1"; else echo "  NOT OK: it ended with $code, want $1"; failed=1; fi
 }
-# until_seen PATTERN COMMAND... asks until a line of the answer matches, for 20 s at most, and then once aloud.
+# until_seen PATTERN COMMAND... asks until the answer matches, for 20 s at most, and shows that answer alone.
 until_seen() {
 	local pattern=$1 left=100
 	shift
-	until "$@" 2>&1 | grep -qE -- "$pattern" || [ $((left -= 1)) = 0 ]; do sleep 0.2; done
-	run "$@"
+	command_line "$@"
+	until ask "$@" && [[ $answer =~ $pattern ]] || [ $((left -= 1)) = 0 ]; do sleep 0.2; done
+	printf '%s\n' "$answer"
 }
 
 say 'Starting a control plane, two edge nodes and two demo origins'
 any=127.0.0.1:0
-gdn dev --data "$data/fleet" --api $any --demo-origin $any --demo-origin2 $any \
+# Not by the function: what is started must be gdn itself, so that it is what is told to stop.
+"$program" dev --data "$data/fleet" --api $any --demo-origin $any --demo-origin2 $any \
 	--node1-dns $any --node1-http $any --node1-https $any --node1-admin $any \
 	--node2-dns $any --node2-http $any --node2-https $any --node2-admin $any >"$data/dev.log" 2>&1 &
 pid=$!
@@ -143,7 +151,7 @@ for node in "$node1" "$node2"; do
 	want_not 'origin 2'
 done
 run curl -X POST "http://$GUARDYN_DEMO_ORIGIN2/demo/mend"
-until_seen ' demo2 .* serving ' gdn pool status $zone web
+until_seen ' demo1 .* 2/2 .* demo2 .* 2/2 ' gdn pool status $zone web
 want_not 'unhealthy'
 
 say 'Rules: what they would do is asked before they are published'

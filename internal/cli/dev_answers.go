@@ -20,6 +20,9 @@ const (
 	maxEvents = 1000
 )
 
+// farewell is how long a WebSocket's client has to answer that it is closed.
+const farewell = 500 * time.Millisecond
+
 // originHelp is what the paths of a demo origin do; answer and told hold to it.
 const originHelp = `  /                            says which origin it is, and who asked for what
   /headers                     the request's fields, as they reached the origin
@@ -162,9 +165,14 @@ func (o *demoOrigin) webSocket(w http.ResponseWriter, r *http.Request) {
 		return // Accept has answered
 	}
 	defer c.CloseNow() //nolint:errcheck // it may be closed
+	// A context that ends takes the connection with it, so this one goes on until the other side was told why.
+	talk, cut := context.WithCancel(context.WithoutCancel(r.Context()))
+	defer cut()
 	closed := make(chan struct{})
 	stop := context.AfterFunc(r.Context(), func() {
 		defer close(closed)
+		late := time.AfterFunc(farewell, cut)
+		defer late.Stop()
 		_ = c.Close(websocket.StatusGoingAway, "the demo origin stops")
 	})
 	defer func() {
@@ -173,8 +181,7 @@ func (o *demoOrigin) webSocket(w http.ResponseWriter, r *http.Request) {
 		}
 	}()
 	for {
-		// Of its own, since a context that ends takes the connection with it before the other side is told why.
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), webSocketIdle)
+		ctx, cancel := context.WithTimeout(talk, webSocketIdle)
 		kind, message, err := c.Read(ctx)
 		if err == nil {
 			err = c.Write(ctx, kind, fmt.Appendf(nil, "demo origin %d: %s", o.number, message))

@@ -158,6 +158,25 @@ func TestDemoOriginSpeaksWebSocket(t *testing.T) {
 	}
 }
 
+// TestDemoOriginDoesNotWaitForTheDeaf closes an origin whose client has a WebSocket and reads nothing.
+func TestDemoOriginDoesNotWaitForTheDeaf(t *testing.T) {
+	o, err := startDemoOrigin(t.Context(), 7, "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, _, err := websocket.Dial(t.Context(), "ws://"+o.Addr()+"/websocket", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.CloseNow()
+	if err := o.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if _, _, err := c.Read(t.Context()); err == nil {
+		t.Error("the connection is open")
+	}
+}
+
 // TestDemoOriginEndsWhatStreams closes an origin in the middle of an answer that is slow and of one that streams.
 func TestDemoOriginEndsWhatStreams(t *testing.T) {
 	for _, target := range []string{"/events?count=1000&every=1m", "/slow?for=1m"} {

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"filippo.io/age"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/guardyn-edge/guardyn/internal/durable"
@@ -68,6 +69,32 @@ func TestFirstStartSurvivesCrashes(t *testing.T) {
 				t.Errorf("the unfinished database is left: %v", err)
 			}
 		})
+	}
+}
+
+// TestSecretsOfAnEarlierBuild are completed by a start, and otherwise stay.
+func TestSecretsOfAnEarlierBuild(t *testing.T) {
+	dir, err := durable.Open(t.TempDir())
+	must(t, err)
+	defer dir.Close()
+	first, err := firstStart(t.Context(), dir)
+	must(t, err)
+	old := first
+	old.SecretIdentity = ""
+	must(t, old.save(dir))
+	now, err := firstStart(t.Context(), dir)
+	must(t, err)
+	if _, err := age.ParseX25519Identity(now.SecretIdentity); err != nil {
+		t.Errorf("the sealing identity is %q: %v", now.SecretIdentity, err)
+	}
+	again, err := firstStart(t.Context(), dir)
+	must(t, err)
+	if !cmp.Equal(now, again) {
+		t.Error("the secrets change with each start")
+	}
+	now.SecretIdentity = ""
+	if !cmp.Equal(now, old) {
+		t.Error("other secrets were changed")
 	}
 }
 
