@@ -34,6 +34,9 @@ type Config struct {
 	Logger *slog.Logger
 	// Pools returns what acknowledgements say of the pools; nil: nothing. It is called without a lock of the agent's held.
 	Pools func() *nodeproto.Pools
+	// Purger drops what is cached, and Purges is where the agent hears what; both nil: nothing is cached.
+	Purger Purger
+	Purges PurgeSource
 	// Jitter returns a number in [0, 1); nil uses the runtime's generator.
 	Jitter func() float64
 	// Now is the clock, default time.Now.
@@ -64,6 +67,7 @@ type Agent struct {
 	pending      *nodeproto.Ack
 	acks         uint64 // that were sent, delivered or not
 	fresh        freshness
+	purges       purges
 	// toldStale: the last acknowledgement that was delivered said that nothing is fresh.
 	toldStale bool
 	interrupt context.CancelCauseFunc // of the poll that waits
@@ -90,6 +94,12 @@ type Status struct {
 	// Codings counts payloads that came as the difference from what is held, CodingSaved the bytes that did not come for
 	// that, CodingFailures differences that could not be used, so that the payload was fetched whole.
 	Codings, CodingSaved, CodingFailures uint64
+	// PurgesFollowed: the node knows its place in the log of purges, which is PurgeSequence. Purges counts those that it did,
+	// PurgeFloors how often it dropped everything instead, PurgeFailures how often it could not follow since it last did.
+	PurgesFollowed      bool
+	PurgeSequence       uint64
+	Purges, PurgeFloors uint64
+	PurgeFailures       int
 	// Trial is the id of the rollout on whose trial the served generation is; empty: it is confirmed.
 	Trial string
 	// Cohort: the node takes part in rollouts, and Rollout is what it knows of them.
@@ -105,6 +115,9 @@ func New(cfg Config) (*Agent, error) {
 	}
 	if cfg.Interval < 0 || cfg.Wait < 0 || cfg.Wait > nodeproto.MaxWait {
 		return nil, fmt.Errorf("node: interval must be positive and wait between 0 and %s", nodeproto.MaxWait)
+	}
+	if err := cfg.checkPurges(); err != nil {
+		return nil, err
 	}
 	if cfg.Jitter == nil {
 		cfg.Jitter = mrand.Float64

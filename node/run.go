@@ -44,6 +44,9 @@ func (a *Agent) Run(ctx context.Context) error {
 			pause = a.backoff(failures)
 		case outcomeNudged:
 		}
+		if a.followPurges(ctx) {
+			pause = min(pause, max(0, purgePause-a.cfg.Now().Sub(begun)))
+		}
 		a.tellStale(failures)
 		a.sendAck(ctx) // now, not after the pause
 		if pause == 0 {
@@ -112,11 +115,11 @@ func (a *Agent) question(ctx context.Context) (nodeproto.Poll, context.Context, 
 	default:
 	}
 	// Nothing may wait while there is something to report.
-	if a.pending != nil || a.cfg.Wait == 0 {
-		return ask, ctx, a.served
+	if a.pending == nil && a.cfg.Wait > 0 {
+		ask.Wait = a.cfg.Wait
+		ctx, a.interrupt = context.WithCancelCause(ctx)
 	}
-	ask.Wait = a.cfg.Wait
-	ctx, a.interrupt = context.WithCancelCause(ctx)
+	a.askPurges(&ask)
 	return ask, ctx, a.served
 }
 
@@ -163,6 +166,7 @@ func (a *Agent) poll(ctx context.Context) outcome {
 		return outcomeFailed
 	}
 	a.update(func(s *Status) { s.LastPoll = a.cfg.Now() })
+	a.purges.end = answer.Purges
 	a.fresh.hear(a, ask.Nonce, answer.Freshness, answer.Artefact != nil)
 	if answer.Skipped {
 		return outcomeSkipped
@@ -249,6 +253,7 @@ func (a *Agent) sendAck(ctx context.Context) {
 	a.acks++
 	ack.Sequence = a.acks
 	ack.Freshness = a.fresh.word(a.cfg.Now())
+	ack.Purged = a.purged()
 	a.work.Unlock()
 	if a.cfg.Pools != nil {
 		ack.Pools = a.cfg.Pools()
