@@ -45,6 +45,13 @@ func CreateTable(ctx context.Context, client *dynamodb.Client, name string) erro
 	return nil
 }
 
+// CheckTable says, as an ErrTable, what keeps a table from being one linearizable home for anything that is compared and set: its
+// keys are not those that CreateTable makes, or it is replicated to another region.
+func CheckTable(ctx context.Context, client *dynamodb.Client, name string) error {
+	s := &Store{client: client, table: name, o: Options{}.withDefaults()}
+	return s.checkTable(ctx)
+}
+
 func (s *Store) checkTable(ctx context.Context) error {
 	out, err := read(ctx, s, func(ctx context.Context) (*dynamodb.DescribeTableOutput, error) {
 		return s.client.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &s.table}, once)

@@ -102,15 +102,26 @@ func (d *Dir) sweep() error {
 // new content is on disk; on an error the old content stands, except that a failed fsync of the directory
 // leaves it open which of the two a power cut would leave.
 func (d *Dir) Write(name string, parts ...[]byte) (err error) {
-	return writeFile(d.path, name, 0o600, d.after, parts...)
+	return writeFile(d.path, name, 0o600, os.Rename, d.after, parts...)
 }
 
 // WriteFile writes one file durably, without a lock: for files that one process writes once.
 func WriteFile(path string, data []byte, mode fs.FileMode) error {
-	return writeFile(filepath.Dir(path), filepath.Base(path), mode, nil, data)
+	return writeFile(filepath.Dir(path), filepath.Base(path), mode, os.Rename, nil, data)
 }
 
-func writeFile(dir, name string, mode fs.FileMode, after func(string, Step) error, parts ...[]byte) (err error) {
+// CreateFile writes a file that is not there yet, durably; fs.ErrExist, and what is there is left alone, when it is.
+func CreateFile(path string, data []byte, mode fs.FileMode) error {
+	return writeFile(filepath.Dir(path), filepath.Base(path), mode, func(temp, path string) error {
+		// Unlike a rename, a link never replaces.
+		if err := os.Link(temp, path); err != nil {
+			return err
+		}
+		return os.Remove(temp)
+	}, nil, data)
+}
+
+func writeFile(dir, name string, mode fs.FileMode, place func(temp, path string) error, after func(string, Step) error, parts ...[]byte) (err error) {
 	if name == "" || name != filepath.Base(name) || strings.HasPrefix(name, ".") {
 		return fmt.Errorf("write %q: not a plain file name", name)
 	}
@@ -152,7 +163,7 @@ func writeFile(dir, name string, mode fs.FileMode, after func(string, Step) erro
 	if err := f.Close(); err != nil {
 		return err
 	}
-	if err := os.Rename(temp, filepath.Join(dir, name)); err != nil {
+	if err := place(temp, filepath.Join(dir, name)); err != nil {
 		return err
 	}
 	if err := done(StepRename); err != nil {

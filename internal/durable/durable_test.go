@@ -145,3 +145,19 @@ func open(t *testing.T, path string) *durable.Dir {
 	t.Cleanup(func() { _ = d.Close() })
 	return d
 }
+
+func TestCreateFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "f")
+	if err := durable.CreateFile(path, []byte("first"), 0o640); err != nil {
+		t.Fatal(err)
+	}
+	if err := durable.CreateFile(path, []byte("second"), 0o640); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("created over: %v", err)
+	}
+	if got, err := os.ReadFile(path); err != nil || string(got) != "first" {
+		t.Errorf("it holds %q, %v", got, err)
+	}
+	if entries, err := os.ReadDir(filepath.Dir(path)); err != nil || len(entries) != 1 {
+		t.Errorf("the directory holds %v, %v", entries, err)
+	}
+}
