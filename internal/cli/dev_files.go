@@ -110,7 +110,7 @@ Ready. In another terminal:
   dig @%s +short www.example.com A
   curl -H "Host: www.example.com" http://%s/
 
-Ctrl-C stops everything.
+gdn dev --help tells what else the demo origins answer. Ctrl-C stops everything.
 `, file(devEnvFile), file(devPoolFile), digServer(fl.nodes[0].DNSAddr()), fl.nodes[0].HTTPAddr())
 	return b.String()
 }
