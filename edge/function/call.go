@@ -20,6 +20,8 @@ const (
 	prefetch = 64 << 10
 	// maxStderr is what is kept of standard error.
 	maxStderr = 4 << 10
+	// attendAfter is how long a call computes before it attends to its client.
+	attendAfter = 10 * time.Millisecond
 	// stackShare is what is counted for the frames of a call, beside its memory.
 	stackShare = 256 << 10
 )
@@ -49,6 +51,8 @@ type call struct {
 	stderr []byte
 	random int // bytes given
 
+	attend func() // nil once it was called
+
 	ended Kind // why the host ended it; Answered while it did not
 }
 
@@ -73,7 +77,7 @@ func callOf(ctx context.Context) *call {
 // Call answers a request by an instance of its own. The error is an *Error. The answer's body belongs to the caller.
 func (f *Function) Call(ctx context.Context, r *Request) (*Response, error) {
 	begun := time.Now()
-	c := &call{f: f, begun: begun, deadline: begun.Add(f.timeout), body: r.Body, stop: r.Interrupt, stdin: r.Body != nil}
+	c := &call{f: f, begun: begun, deadline: begun.Add(f.timeout), body: r.Body, stop: r.Interrupt, stdin: r.Body != nil, attend: r.Attend}
 	c.Context, c.cancel = context.WithDeadline(ctx, c.deadline)
 	defer c.cancel()
 	c.turn.light, c.turn.long = &f.state.light, &f.state.long
@@ -103,11 +107,11 @@ func (c *call) answer(r *Request) (*Response, error) {
 		return nil, err
 	}
 	c.environ, c.offsets = appendEnvironment(c.environ, c.f.environment, r)
-	if !e.admission.enter(&c.f.state.place, c.Done) {
+	if !e.admission.enter(&c.f.state.place, c.waits) {
 		return nil, c.over("there is no place for it")
 	}
 	defer e.admission.leave(&c.f.state.place)
-	if !e.processors.take(&c.turn, c.Done) {
+	if !e.processors.take(&c.turn, c.waits) {
 		e.processors.give(&c.turn)
 		return nil, c.over("there is no processor for it")
 	}
@@ -121,6 +125,15 @@ func (c *call) answer(r *Request) (*Response, error) {
 		return nil, c.fail(BadAnswer, "%v", err)
 	}
 	return resp, nil
+}
+
+// waits is called before the call waits for something, and returns what is closed when it is over.
+func (c *call) waits() <-chan struct{} {
+	if c.attend != nil {
+		c.attend()
+		c.attend = nil
+	}
+	return c.Done()
 }
 
 // over is the error of a call that waited for something until its client left or its time was over.
@@ -169,10 +182,7 @@ func (c *call) watchBody() {
 
 func (c *call) bodyFailed(err error) *Error {
 	c.bodyErr = err
-	switch {
-	case errors.Is(c.Err(), context.Canceled):
-		return c.fail(Left, "the client left")
-	case c.late():
+	if c.late() {
 		return c.fail(TimeOver, "the request's body did not come within its time, %s", c.f.timeout)
 	}
 	return c.fail(BodyFailed, "%v", err)
@@ -213,6 +223,8 @@ var instanceConfig = wazero.NewModuleConfig().WithName("").WithStartFunctions().
 func (c *call) outcome(err error) error {
 	var exit *sys.ExitError
 	switch {
+	case c.bodyErr != nil:
+		return c.bodyFailed(c.bodyErr)
 	case c.ended == TimeOver:
 		return c.fail(TimeOver, "it took longer than its time, %s", c.f.timeout)
 	case c.ended == OutputOver:
@@ -221,8 +233,6 @@ func (c *call) outcome(err error) error {
 		return c.fail(StackOver, "it called itself too deep")
 	case c.ended == Left:
 		return c.fail(Left, "the client left")
-	case c.ended == BodyFailed:
-		return c.bodyFailed(c.bodyErr)
 	case err == nil:
 		return nil
 	case c.memory.refused:
@@ -268,7 +278,10 @@ func (c *call) expired() {
 func (c *call) compute() {
 	now := time.Now()
 	c.check(now)
-	if !c.f.engine.processors.pass(&c.turn, now, c.Done) {
+	if c.attend != nil && now.Sub(c.begun) > attendAfter {
+		c.waits()
+	}
+	if !c.f.engine.processors.pass(&c.turn, now, c.waits) {
 		c.expired()
 	}
 	runtime.Gosched()
@@ -279,7 +292,7 @@ func (c *call) wait(f func()) {
 	p := c.f.engine.processors
 	p.give(&c.turn)
 	f()
-	if !p.take(&c.turn, c.Done) {
+	if !p.take(&c.turn, c.waits) {
 		c.expired()
 	}
 	c.check(time.Now())

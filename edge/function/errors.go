@@ -16,7 +16,7 @@ const (
 	Trapped         // it did what WebAssembly ends a program for, or could not begin
 	Exited          // it ended with another status than 0
 	BadAnswer       // what it wrote is no answer
-	BodyFailed      // the request's body did not come to its end
+	BodyFailed      // the request's body did not come to its end, in time or at all
 	Left            // the client left
 	kinds
 )

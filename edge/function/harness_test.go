@@ -12,32 +12,10 @@ import (
 	"github.com/guardyn-edge/guardyn/zone"
 )
 
-// imports are what the modules of tests import.
-const imports = `
-  (import "wasi_snapshot_preview1" "fd_write" (func $fd_write (param i32 i32 i32 i32) (result i32)))
-  (import "wasi_snapshot_preview1" "fd_read" (func $fd_read (param i32 i32 i32 i32) (result i32)))
-  (import "wasi_snapshot_preview1" "environ_get" (func $environ_get (param i32 i32) (result i32)))
-  (import "wasi_snapshot_preview1" "environ_sizes_get" (func $environ_sizes_get (param i32 i32) (result i32)))
-  (import "wasi_snapshot_preview1" "poll_oneoff" (func $poll_oneoff (param i32 i32 i32 i32) (result i32)))
-  (import "wasi_snapshot_preview1" "proc_exit" (func $proc_exit (param i32)))
-  (import "wasi_snapshot_preview1" "random_get" (func $random_get (param i32 i32) (result i32)))
-  (import "wasi_snapshot_preview1" "clock_time_get" (func $clock_time_get (param i32 i64 i32) (result i32)))
-  (import "wasi_snapshot_preview1" "fd_prestat_get" (func $fd_prestat_get (param i32 i32) (result i32)))
-  (import "wasi_snapshot_preview1" "path_open" (func $path_open (param i32 i32 i32 i32 i32 i64 i64 i32 i32) (result i32)))
-`
-
-// helpers are functions that tests' modules may have after their own: $write sends length bytes at from to standard output.
-const helpers = `
-  (func $write (param $from i32) (param $length i32)
-    i32.const 0 local.get $from i32.store
-    i32.const 4 local.get $length i32.store
-    i32.const 1 i32.const 0 i32.const 1 i32.const 8 call $fd_write drop)
-`
-
-// assemble returns a module with the imports and helpers.
+// assemble returns a function that answers requests.
 func assemble(t testing.TB, fields string) []byte {
 	t.Helper()
-	b, err := wat.Assemble("(module " + imports + fields + helpers + ")")
+	b, err := wat.WAGI(fields)
 	if err != nil {
 		t.Fatal(err)
 	}

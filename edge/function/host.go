@@ -14,7 +14,7 @@ func instantiateHost(ctx context.Context, r wazero.Runtime) error {
 	_, err := r.NewHostModuleBuilder(metering.Module).NewFunctionBuilder().
 		WithGoModuleFunction(api.GoModuleFunc(func(ctx context.Context, _ api.Module, stack []uint64) {
 			c := callOf(ctx)
-			if stack[0] == metering.Overflow {
+			if uint32(stack[0]) == metering.Overflow {
 				c.end(StackOver)
 			}
 			c.compute()
@@ -43,6 +43,11 @@ func instantiateWASI(ctx context.Context, r wazero.Runtime) error {
 		}
 		b = b.NewFunctionBuilder().WithGoModuleFunction(api.GoModuleFunc(func(ctx context.Context, m api.Module, stack []uint64) {
 			c := callOf(ctx)
+			for i, t := range params {
+				if t == api.ValueTypeI32 { // what stands above it means nothing
+					stack[i] = uint64(uint32(stack[i]))
+				}
+			}
 			var memory api.Memory
 			if c.f.program.most > 0 { // else what the runtime returns is a nil pointer
 				memory = m.Memory()

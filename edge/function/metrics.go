@@ -50,6 +50,14 @@ func (c *Counts) snapshot() Snapshot {
 // Counts returns what was counted of the function since its zone has it.
 func (f *Function) Counts() Snapshot { return f.state.counts.snapshot() }
 
+// Running is how many calls of the function are under way.
+func (f *Function) Running() int {
+	a := &f.engine.admission
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return f.state.place.running
+}
+
 // Metrics are what an engine counted since it was made, and what is in it now.
 type Metrics struct {
 	Calls Snapshot

@@ -107,7 +107,7 @@ func (c *call) sleep(d time.Duration) {
 		defer t.Stop()
 		select {
 		case <-t.C:
-		case <-c.Done():
+		case <-c.waits():
 		}
 	})
 }

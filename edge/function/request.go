@@ -27,6 +27,9 @@ type Request struct {
 	Body      interface{ Read([]byte) (int, error) }
 	Length    int64
 	Interrupt func()
+	// Attend, which may be nil, is called by the goroutine that calls the function, before it waits for something other than
+	// the body and once it has taken a while: from then on the context tells that the client leaves.
+	Attend func()
 }
 
 func sortedVariables(m map[string]string) []variable {

@@ -180,13 +180,15 @@ func fdRead(c *call, m api.Memory, a []uint64) errno {
 
 // read waits for more of the request's body.
 func (c *call) read(b []byte) (n int) {
-	var err error
-	c.wait(func() { n, err = c.body.Read(b) })
-	switch {
-	case err == io.EOF:
-		c.stdin = false
-	case err != nil:
-		c.bodyErr = err
+	c.wait(func() {
+		var err error
+		if n, err = c.body.Read(b); err == io.EOF {
+			c.stdin = false
+		} else {
+			c.bodyErr = err
+		}
+	})
+	if c.bodyErr != nil {
 		c.end(BodyFailed)
 	}
 	return n
