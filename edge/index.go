@@ -141,10 +141,12 @@ func (x *index) changed(old *index, f func(before, after *Zone)) {
 	if x.buckets != nil {
 		is = x.buckets
 	}
-	if old.buckets != nil && x.buckets != nil && old.seed != x.seed { // nothing is shared
+	if old.buckets != nil && x.buckets != nil && old.seed != x.seed { // no bucket is shared
 		for i := range was {
 			for _, e := range was[i] {
-				f(e.zone, x.get([]byte(e.zone.apex)))
+				if after := x.get([]byte(e.zone.apex)); after != e.zone {
+					f(e.zone, after)
+				}
 			}
 		}
 		for i := range is {

@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -143,6 +144,9 @@ func hsts(s *zone.Settings) string {
 	return value
 }
 
+// Hosts yields the TLS hosts of one zone by name, in no order.
+func (t *TLS) Hosts() iter.Seq2[string, *TLSHost] { return maps.All(t.hosts) }
+
 // TLSHosts calls f for each TLS host of v, in no order, until f returns false. It passes over all zones.
 func (v *View) TLSHosts(f func(name string, h *TLSHost) bool) {
 	if v.index.buckets == nil {
@@ -150,7 +154,7 @@ func (v *View) TLSHosts(f func(name string, h *TLSHost) bool) {
 	}
 	for _, bucket := range v.index.buckets {
 		for _, e := range bucket {
-			for name, h := range e.zone.TLS.hosts {
+			for name, h := range e.zone.TLS.Hosts() {
 				if !f(name, h) {
 					return
 				}

@@ -83,7 +83,7 @@ var rooms = []room{
 		"edge/dns", "edge/web", "edge/function", "edge/perzone", "edge/rules", "edge/pool", "edge/probe", "edge/health",
 	}},
 	{"internal/cli", []string{
-		"internal/cli", "internal/host", "api", "node", "edge", "edge/function", "edge/rules", "edge/web", "store", "control", "snapshot", "seal", "zone",
+		"internal/cli", "internal/host", "api", "node", "edge", "edge/function", "edge/perzone", "edge/rules", "edge/web", "store", "control", "snapshot", "seal", "zone",
 	}},
 	{"internal/e2e", []string{"internal/cli", "internal/host", "internal/testpg", "api", "seal", "snapshot", "zone", "internal/nodeproto"}},
 	{"internal/peerbench", []string{"seal"}},

@@ -9,8 +9,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/guardyn-edge/guardyn/edge/perzone"
 	"github.com/guardyn-edge/guardyn/internal/host"
 	"github.com/guardyn-edge/guardyn/seal"
+	"github.com/guardyn-edge/guardyn/zone"
 )
 
 func (a *app) edgeCommand() *cobra.Command {
@@ -34,9 +36,12 @@ func (a *app) edgeCommand() *cobra.Command {
   GUARDYN_RATE_LIMIT_EXEMPT    ranges of resolvers that DNS response-rate limiting passes over (default: none)
   GUARDYN_DNS_NSID             what tells this node apart to DNS clients that ask (RFC 5001; default: nothing)
   GUARDYN_DNS_VERSION_CLIENTS  ranges of clients that may ask CHAOS TXT version.guardyn. (default: none)
+  GUARDYN_FUNCTION_MEMORY      memory that all calls of functions together may hold, as 512MiB (default 1GiB)
   GUARDYN_ACCESS_LOG           stdout, or a file that a JSON record of each request is appended to (default: none)
+  GUARDYN_METRICS_ZONES        zones that metrics count one by one, comma-separated, or all: the first 1,000 that are asked
+                               for (default: none)
   GUARDYN_OTLP_ENDPOINT        base URL of an OpenTelemetry collector that takes this node's part in the trace of each
-                               rollout, as for gdn serve`,
+                               rollout, as for gdn serve, and traces of the requests that trace_sampling of a zone picks`,
 		Args: args(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := a.edgeConfig()
@@ -97,6 +102,16 @@ func (a *app) edgeConfig() (host.EdgeConfig, error) {
 		*to, err = a.prefixes(name)
 		note(err)
 	}
+	cfg.MetricsZones, err = metricsZones(a.Getenv(envMetricsZones))
+	note(err)
+	if text := a.Getenv(envFunctionMemory); text != "" {
+		if cfg.FunctionMemory, err = zone.ParseSize(text); err == nil && cfg.FunctionMemory < 1<<20 {
+			err = errors.New("at least 1MiB is needed")
+		}
+		if err != nil {
+			note(fmt.Errorf("%s: %w", envFunctionMemory, err))
+		}
+	}
 	if text := a.Getenv(envIdentities); text != "" {
 		if cfg.SecretIdentities, err = host.ParseIdentities(text); err != nil {
 			note(fmt.Errorf("%s: %w", envIdentities, err))
@@ -104,6 +119,29 @@ func (a *app) edgeConfig() (host.EdgeConfig, error) {
 	}
 	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
 	return cfg, errors.Join(errs...)
+}
+
+// metricsZones reads all, or a list of zones.
+func metricsZones(text string) (perzone.Selection, error) {
+	if strings.TrimSpace(text) == "all" {
+		return perzone.Selection{All: true}, nil
+	}
+	var names []string
+	var errs []error
+	for i, entry := range splitList(text) {
+		name, err := zone.ParseName(entry)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: entry %d: want all, or zones: %w", envMetricsZones, i+1, err))
+			continue
+		}
+		names = append(names, name.String())
+	}
+	slices.Sort(names)
+	names = slices.Compact(names)
+	if len(names) > perzone.Max {
+		errs = append(errs, fmt.Errorf("%s: %d zones, at most %d are counted one by one", envMetricsZones, len(names), perzone.Max))
+	}
+	return perzone.Selection{Names: names}, errors.Join(errs...)
 }
 
 func (a *app) nodeToken() (string, error) {

@@ -33,6 +33,8 @@ const (
 	envIdentities     = "GUARDYN_SECRET_IDENTITIES"
 	envAccessLog      = "GUARDYN_ACCESS_LOG"
 	envOTLPEndpoint   = "GUARDYN_OTLP_ENDPOINT"
+	envMetricsZones   = "GUARDYN_METRICS_ZONES"
+	envFunctionMemory = "GUARDYN_FUNCTION_MEMORY"
 )
 
 // envOTelEndpoint is what programs with OpenTelemetry read; envOTLPEndpoint comes before it.
@@ -44,7 +46,8 @@ func knownEnviron() []string {
 	known := []string{
 		envAPIURL, envToken, envNodeToken, envSigningKey, envPublicKeys, envDatabaseURL, envListen, envTLSCert, envTLSKey,
 		envStateDir, envDNSListen, envHTTPListen, envAdminListen, envEdgeAddresses, envAllowedOrigins, envRateExempt,
-		envNSID, envVersionClients, envOTLPEndpoint, envHTTPSListen, envRecipient, envIdentities, envAccessLog,
+		envNSID, envVersionClients, envOTLPEndpoint, envHTTPSListen, envRecipient, envIdentities, envAccessLog, envMetricsZones,
+		envFunctionMemory,
 		envDemoOrigin, envDemoOrigin2, envDemoCA,
 	}
 	for _, node := range []string{"GUARDYN_NODE1_", "GUARDYN_NODE2_"} {

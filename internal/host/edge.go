@@ -14,7 +14,9 @@ import (
 	"github.com/guardyn-edge/guardyn/barrier/remote"
 	"github.com/guardyn-edge/guardyn/edge"
 	"github.com/guardyn-edge/guardyn/edge/dns"
+	"github.com/guardyn-edge/guardyn/edge/function"
 	"github.com/guardyn-edge/guardyn/edge/health"
+	"github.com/guardyn-edge/guardyn/edge/perzone"
 	"github.com/guardyn-edge/guardyn/edge/pool"
 	"github.com/guardyn-edge/guardyn/edge/probe"
 	"github.com/guardyn-edge/guardyn/edge/web"
@@ -42,9 +44,15 @@ type Edge struct {
 	prober *probe.Prober
 	pools  *pool.Monitor   // of the origins of every view
 	checks *health.Checker // of the origins of the view that is served
+	// functions compiles and runs those of every view.
+	functions *function.Engine
 	dns    *dns.Server
 	web    *web.Server
-	admin  *http.Server
+	// dnsZones and webZones are counts of single zones, nil when no metric names any.
+	dnsZones *perzone.Set[dns.ZoneCounts]
+	webZones *perzone.Set[web.ZoneCounts]
+	expiry   expiry // of the certificates that are served
+	admin    *http.Server
 
 	adminListener net.Listener
 	stop          context.CancelFunc
@@ -79,6 +87,10 @@ func (e *Edge) start(ctx context.Context) (err error) {
 		return err
 	}
 	e.watchPools()
+	if err := e.openFunctions(); err != nil {
+		return err
+	}
+	e.dnsZones, e.webZones = perzone.New[dns.ZoneCounts](e.cfg.MetricsZones), perzone.New[web.ZoneCounts](e.cfg.MetricsZones)
 	e.agent, err = node.New(node.Config{
 		Source: e.source, Host: e, Keys: e.cfg.PublicKeys, Dir: e.state, Interval: e.cfg.Interval, Wait: e.cfg.Wait,
 		Logger: e.cfg.Logger, Now: e.cfg.Now, Pools: e.poolReport,
@@ -92,7 +104,7 @@ func (e *Edge) start(ctx context.Context) (err error) {
 	}
 	e.dns, err = dns.NewServer(dns.Config{
 		Live: &e.live, Addr: e.cfg.DNSAddr, NSID: e.cfg.NSID, AllowVersion: e.cfg.VersionClients,
-		RateLimitExempt: e.cfg.RateLimitExempt, Logger: e.cfg.Logger, Now: e.cfg.Now,
+		RateLimitExempt: e.cfg.RateLimitExempt, Logger: e.cfg.Logger, Now: e.cfg.Now, Zones: e.dnsZones,
 	})
 	if err != nil {
 		return err
@@ -101,8 +113,8 @@ func (e *Edge) start(ctx context.Context) (err error) {
 		return err
 	}
 	e.web = web.NewServer(web.Config{
-		AccessLog: e.access.logger(),
-		View:      e.live.Load, Addr: e.cfg.HTTPAddr, TLSAddr: e.cfg.HTTPSAddr, AllowedOrigins: e.cfg.AllowedOrigins, Logger: e.cfg.Logger, Now: e.cfg.Now,
+		AccessLog: e.access.logger(), Trace: e.requestTraces(), Zones: e.webZones,
+		View: e.live.Load, Addr: e.cfg.HTTPAddr, TLSAddr: e.cfg.HTTPSAddr, AllowedOrigins: e.cfg.AllowedOrigins, Logger: e.cfg.Logger, Now: e.cfg.Now,
 	})
 	if e.admin, err = e.adminServer(); err != nil {
 		return err
@@ -138,6 +150,7 @@ func (e *Edge) run() {
 	running.Go(func() { e.prober.Run(work) })
 	running.Go(func() { e.checks.Run(work) })
 	running.Go(func() { e.tellPools(work) })
+	running.Go(func() { e.pruneFunctions(work) })
 	part("DNS on "+e.DNSAddr(), func() error { return e.dns.Serve(work) })
 	part("HTTP on "+e.HTTPAddr(), func() error { return e.web.Serve(work) })
 	part("admin on "+e.AdminAddr(), func() error {
@@ -164,6 +177,7 @@ func (e *Edge) Prepare(_ context.Context, c *seal.Candidate, epoch, generation u
 	begun := e.cfg.Now()
 	view, err := edge.Compile(e.live.Load(), c.Snapshot(), generation, edge.Options{
 		ServiceAddresses: e.cfg.ServiceAddresses, Epoch: epoch, Secrets: e.cfg.SecretIdentities, Monitor: e.pools,
+		Functions: e.functions,
 	})
 	if err != nil {
 		return nil, err
@@ -182,6 +196,8 @@ func (c compiled) Swap() {
 	before := c.e.live.Load()
 	c.e.live.Store(c.view)
 	c.e.checks.Swapped(before, c.view)
+	c.e.expiry.swapped(before, c.view)
+	c.e.forgetZones(before, c.view)
 	c.e.voter.swapped(c.generation)
 }
 
@@ -258,6 +274,11 @@ func (e *Edge) release() error {
 	}
 	if err := e.access.close(); err != nil {
 		e.cfg.Logger.Warn("access log not closed", "error", err)
+	}
+	if e.functions != nil {
+		if err := e.functions.Close(); err != nil {
+			e.cfg.Logger.Warn("functions were not closed", "error", err)
+		}
 	}
 	return e.state.Close()
 }

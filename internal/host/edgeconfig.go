@@ -8,8 +8,10 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/guardyn-edge/guardyn/edge/perzone"
 	"github.com/guardyn-edge/guardyn/internal/nodeproto"
 	"github.com/guardyn-edge/guardyn/seal"
+	"github.com/guardyn-edge/guardyn/zone"
 )
 
 // Defaults of an EdgeConfig.
@@ -54,12 +56,16 @@ type EdgeConfig struct {
 	// Interval between polls, default nodeproto.DefaultInterval; Wait of a long poll, default
 	// DefaultPollWait, negative for none.
 	Interval, Wait time.Duration
+	// FunctionMemory (GUARDYN_FUNCTION_MEMORY) is how much memory all calls of functions together may hold, default 1 GiB.
+	FunctionMemory zone.Size
 	// AccessLog (GUARDYN_ACCESS_LOG) takes a JSON record of each request that the zone's log_sampling picks: "stdout", or
 	// a file that is appended to; empty: there is none.
 	AccessLog string
 	// TraceEndpoint (GUARDYN_OTLP_ENDPOINT, OTEL_EXPORTER_OTLP_ENDPOINT) is the base URL of an OpenTelemetry collector that takes the
-	// node's part in the trace of each rollout; empty: none does.
+	// node's part in the trace of each rollout, and traces of the requests that zones' trace_sampling picks; empty: none does.
 	TraceEndpoint string
+	// MetricsZones (GUARDYN_METRICS_ZONES) are the zones that metrics name, at most perzone.Max; the zero value: none.
+	MetricsZones perzone.Selection
 	// Logger discards when nil. Now is time.Now when nil.
 	Logger *slog.Logger
 	Now    func() time.Time
@@ -93,6 +99,9 @@ func (c EdgeConfig) withDefaults() (EdgeConfig, error) {
 	}
 	if v4 > maxServiceAddresses || v6 > maxServiceAddresses {
 		errs = append(errs, fmt.Errorf("%d IPv4 and %d IPv6 service addresses: at most %d of each", v4, v6, maxServiceAddresses))
+	}
+	if n := len(c.MetricsZones.Names); n > perzone.Max {
+		errs = append(errs, fmt.Errorf("metrics of %d zones: at most %d", n, perzone.Max))
 	}
 	return c, errors.Join(errs...)
 }

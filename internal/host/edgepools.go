@@ -96,7 +96,7 @@ func (e *Edge) collectPools(out chan<- prometheus.Metric) {
 	for k, n := range c.Results {
 		count(descOriginRequests, n, k.String())
 	}
-	out <- prometheus.MustNewConstHistogram(descOriginSeconds, c.Latency.Count, c.Latency.Sum, c.Latency.Buckets)
+	histogram(out, descOriginSeconds, c.Latency)
 	count(descOriginEjections, c.Ejections)
 	count(descOriginRetries, c.Retries)
 	var unhealthy, ejected int
@@ -113,5 +113,5 @@ func (e *Edge) collectPools(out chan<- prometheus.Metric) {
 	gauge(descOriginsChecked, h.Origins)
 	count(descHealthChecks, h.Made-h.Failed, "passed")
 	count(descHealthChecks, h.Failed, "failed")
-	out <- prometheus.MustNewConstHistogram(descHealthSeconds, h.Latency.Count, h.Latency.Sum, h.Latency.Buckets)
+	histogram(out, descHealthSeconds, h.Latency)
 }

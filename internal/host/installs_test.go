@@ -74,10 +74,8 @@ func loopback() []netip.Prefix { return []netip.Prefix{netip.MustParsePrefix("12
 // passingClient asks over a connection of its own by DNS and HTTP, and leaves.
 func passingClient(t *testing.T, node *host.Edge, version uint64) {
 	t.Helper()
-	q := new(dns.Msg).SetQuestion("v.example.test.", dns.TypeTXT)
-	answer, _, err := (&dns.Client{Net: "tcp"}).Exchange(q, node.DNSAddr())
-	if err != nil || len(answer.Answer) != 1 || answer.Answer[0].(*dns.TXT).Txt[0] != strconv.FormatUint(version, 10) {
-		t.Fatalf("version %d over DNS: %v %v", version, err, answer)
+	if got := passingDNS(t, node); got != strconv.FormatUint(version, 10) {
+		t.Fatalf("over DNS: version %s, want %d", got, version)
 	}
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: version%2 == 0}}
 	defer client.CloseIdleConnections()
@@ -94,6 +92,17 @@ func passingClient(t *testing.T, node *host.Edge, version uint64) {
 	if body, err := io.ReadAll(resp.Body); err != nil || resp.StatusCode != http.StatusOK || string(body) != "ok" {
 		t.Fatalf("version %d over HTTP: %s %q %v", version, resp.Status, body, err)
 	}
+}
+
+// passingDNS asks for the version that is served, over a connection of its own.
+func passingDNS(t *testing.T, node *host.Edge) string {
+	t.Helper()
+	q := new(dns.Msg).SetQuestion("v.example.test.", dns.TypeTXT)
+	answer, _, err := (&dns.Client{Net: "tcp"}).Exchange(q, node.DNSAddr())
+	if err != nil || len(answer.Answer) != 1 {
+		t.Fatalf("over DNS: %v %v", err, answer)
+	}
+	return answer.Answer[0].(*dns.TXT).Txt[0]
 }
 
 // footprint is what a process holds, this test's own part included, which does not grow.
@@ -150,6 +159,7 @@ type playedControlPlane struct {
 	t      *testing.T
 	key    seal.SigningKey
 	origin string
+	change func(*zone.Zone) // of what is published; nil: nothing
 	now    atomic.Pointer[published]
 	acked  atomic.Uint64
 }
@@ -180,6 +190,9 @@ func (c *playedControlPlane) publish(version uint64) {
 	z.Records = []zone.Record{txt, www}
 	address := zone.Origin{Name: "origin", Address: net.JoinHostPort(hostname, port)}
 	z.Pools = map[string]zone.Pool{"default": {Origins: []zone.Origin{address}}}
+	if c.change != nil {
+		c.change(z)
+	}
 	snap, _, err := snapshot.Build(snapshot.Input{
 		Zones: []snapshot.ZoneInput{{Workspace: "w", Zone: z}}, AllowedOrigins: loopback(), Now: time.Unix(0, 0),
 	}, snapshot.Meta{Version: version, CreatedAt: time.Unix(0, 0)})
