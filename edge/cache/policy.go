@@ -1,0 +1,109 @@
+package cache
+
+import (
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/guardyn-edge/guardyn/zone"
+)
+
+// Policy is what a zone's cache policy and the rules that matched say of a request. Equal policies treat requests alike: an
+// object is served only under a policy that equals the one that stored it. It must not be changed once it is shared.
+type Policy struct {
+	// Bypass: the cache neither serves nor stores.
+	Bypass bool
+	// TTL, of a rule, is how long an answer that succeeded or moved for good is fresh whatever its origin says; zero: that is the
+	// origin's to say. DefaultTTL is the same where the origin says nothing. MaxTTL caps all freshness; zero does not.
+	TTL, DefaultTTL, MaxTTL time.Duration
+	// StaleWhileRevalidate and StaleIfError are those of an answer that says nothing of them, or of every one when they are a
+	// rule's.
+	StaleWhileRevalidate, StaleIfError         time.Duration
+	RuleStaleWhileRevalidate, RuleStaleIfError bool
+	// StoreSetCookie stores answers that carry Set-Cookie, without it.
+	StoreSetCookie bool
+	// Query says which parameters of the query are part of the key.
+	Query QueryRule
+}
+
+// QueryRule picks the parameters of a query that are part of the key.
+type QueryRule struct {
+	mode  string
+	names string // each followed by a zero octet
+}
+
+// NewPolicy is the policy of a zone, before rules. It is nil when the zone's cache is turned off.
+func NewPolicy(c zone.CachePolicy) *Policy {
+	if c.Disabled {
+		return nil
+	}
+	p := &Policy{
+		DefaultTTL: time.Duration(c.DefaultTTL), MaxTTL: time.Duration(c.MaxTTL),
+		StaleWhileRevalidate: time.Duration(c.StaleWhileRevalidate), StaleIfError: time.Duration(c.StaleIfError),
+		StoreSetCookie: c.StoreSetCookie, Query: QueryRule{mode: c.QueryMode},
+	}
+	if c.QueryMode == "include" || c.QueryMode == "exclude" {
+		p.Query.names = strings.Join(c.QueryParameters, "\x00") + "\x00"
+	}
+	return p
+}
+
+// Apply lets a rule of action cache say what it names. Of several rules the last word counts, bypass too.
+func (p *Policy) Apply(r *zone.Parameters) {
+	if r.Bypass {
+		p.Bypass = true
+		return
+	}
+	p.Bypass = false
+	if r.TTL > 0 {
+		p.TTL = time.Duration(r.TTL)
+	}
+	if r.StaleWhileRevalidate > 0 {
+		p.StaleWhileRevalidate, p.RuleStaleWhileRevalidate = time.Duration(r.StaleWhileRevalidate), true
+	}
+	if r.StaleIfError > 0 {
+		p.StaleIfError, p.RuleStaleIfError = time.Duration(r.StaleIfError), true
+	}
+}
+
+// Of is the part of a query in normal form that belongs to the key: the parameters that are picked, in their order, repeated ones
+// too. A parameter's name is compared decoded.
+func (q *QueryRule) Of(query string) string {
+	switch q.mode {
+	case "", "all":
+		return query
+	case "none":
+		return ""
+	}
+	if query == "" {
+		return ""
+	}
+	include := q.mode == "include"
+	kept := make([]byte, 0, len(query))
+	for parameter := range strings.SplitSeq(query, "&") {
+		name, _, _ := strings.Cut(parameter, "=")
+		if q.has(name) != include {
+			continue
+		}
+		if len(kept) > 0 {
+			kept = append(kept, '&')
+		}
+		kept = append(kept, parameter...)
+	}
+	return string(kept)
+}
+
+func (q *QueryRule) has(name string) bool {
+	if strings.ContainsAny(name, "%+") {
+		if decoded, err := url.QueryUnescape(name); err == nil {
+			name = decoded
+		}
+	}
+	for names := q.names; names != ""; {
+		var one string
+		if one, names, _ = strings.Cut(names, "\x00"); one == name {
+			return true
+		}
+	}
+	return false
+}
