@@ -70,7 +70,7 @@ func (a *app) root() *cobra.Command {
 	root := group("gdn", "Configuration plane of an edge fleet, and the fleet's node",
 		a.serveCommand(), a.edgeCommand(), a.devCommand(), a.migrateCommand(), a.backupCommand(), a.restoreCommand(), a.keysCommand(),
 		a.zoneCommand(), a.recordCommand(), a.rulesCommand(), a.listCommand(), a.poolCommand(),
-		a.balancerCommand(), a.cacheCommand(), a.tlsCommand(), a.functionCommand(), a.settingsCommand(),
+		a.balancerCommand(), a.cacheCommand(), a.purgeCommand(), a.tlsCommand(), a.functionCommand(), a.settingsCommand(),
 		a.exportAllCommand(), a.syncCommand(),
 		a.planCommand(), a.applyCommand(), a.rollbackCommand(), a.recoverCommand(), a.historyCommand(), a.statusCommand(),
 		a.rolloutCommand(), a.clusterCommand(),

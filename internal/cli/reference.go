@@ -25,7 +25,7 @@ func writeCommands(b *strings.Builder, parent *cobra.Command) {
 		if cmd.Name() == "help" || cmd.Name() == "completion" {
 			continue
 		}
-		if cmd.HasSubCommands() {
+		if cmd.HasSubCommands() && cmd.Long == "" {
 			fmt.Fprintf(b, "\n## %s\n\n%s.\n", cmd.CommandPath(), cmd.Short)
 			writeCommands(b, cmd)
 			continue
@@ -45,6 +45,7 @@ func writeCommands(b *strings.Builder, parent *cobra.Command) {
 			fmt.Fprintf(b, "\nFor example:\n\n%s\n", indent(cmd.Example, "  "))
 		}
 		writeFlags(b, cmd.NonInheritedFlags())
+		writeCommands(b, cmd) // of those that do something by themselves too
 	}
 }
 

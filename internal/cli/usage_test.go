@@ -31,6 +31,9 @@ func TestUsageErrors(t *testing.T) {
 		{"ttl", []string{"record", "add", "a.example", "www", "A", "192.0.2.1", "--ttl", "-1"}, "want auto, or seconds"},
 		{"settings without value", []string{"settings", "set", "a.example", "trace_sampling"}, "want KEY=VALUE"},
 		{"settings twice", []string{"settings", "set", "a.example", "hsts=1s", "hsts=2s"}, "each key once"},
+		{"purge of nothing", []string{"purge", "a.example"}, "say what to purge, by one of --url, --prefix, --tag and --all"},
+		{"purge of two kinds", []string{"purge", "a.example", "--all", "--tag", "x"}, "say what to purge, by one of"},
+		{"purge of no zone", []string{"purge", "--all"}, "missing argument"},
 		{"role", []string{"user", "grant", "a@example.com", "w", "king"}, "want viewer, editor, admin or none"},
 	}
 	for _, tt := range tests {
