@@ -20,6 +20,7 @@ func TestSpecification(t *testing.T) {
 		"the words of unsigned":        "*there is no mode in which an unsigned snapshot is accepted*",
 		"the activation's prefix":      "`" + strings.TrimSuffix(activationPrefix, "\n") + "` and a line feed",
 		"the freshness's prefix":       "`" + strings.TrimSuffix(freshnessPrefix, "\n") + "` and a line feed",
+		"the purges' prefix":           "`" + strings.TrimSuffix(purgesPrefix, "\n") + "` and a line feed",
 		"the coding's prefix":          "`" + strings.TrimSuffix(codingPrefix, "\n") + "` and a line feed",
 		"the members of an activation": `"rollout":"<uuid or empty>","version":42}`,
 	} {

@@ -2,8 +2,9 @@ package seal
 
 import (
 	"encoding/base64"
-	"errors"
+	"encoding/json"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -102,12 +103,10 @@ func resigned(t *testing.T, k SigningKey, p PurgeStatement, edit func(string) st
 	return base64.RawURLEncoding.EncodeToString([]byte(edited)) + "." + k.sign([]byte(purgesPrefix+edited))
 }
 
-func TestPurgesRefused(t *testing.T) {
+// refusedPurges are statements that no node accepts which is at 7 and trusts k alone.
+func refusedPurges(t *testing.T) []purgeVector {
+	t.Helper()
 	k, other := key(t, 1), key(t, 2)
-	trusted, err := Trust(k.Public())
-	if err != nil {
-		t.Fatal(err)
-	}
 	sign := func(p PurgeStatement) string {
 		s, err := SignPurges(k, p)
 		if err != nil {
@@ -144,7 +143,8 @@ func TestPurgesRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, row := range []struct{ name, statement string }{
+	var all []purgeVector
+	for _, row := range [][2]string{
 		{"forged", forged},
 		{"unsigned", encoded},
 		{"signature of another", encoded + "." + strings.Split(sign(purges(7, 2)), ".")[1]},
@@ -171,23 +171,130 @@ func TestPurgesRefused(t *testing.T) {
 		{"too large", strings.Repeat("a", MaxPurgeStatement+1)},
 		{"empty", ""},
 	} {
-		t.Run(row.name, func(t *testing.T) {
-			at := purgeMark(7)
-			_, err := VerifyPurges(row.statement, trusted, &at)
-			var r *Refusal
-			if !errors.As(err, &r) || r.Code != CodePurgesInvalid {
-				t.Errorf("got %v", err)
-			}
-		})
+		at := purgeMark(7).String()
+		all = append(all, purgeVector{row[0], row[1], at, CodePurgesInvalid})
 	}
-	if _, err := VerifyPurges(sign(lost), trusted, nil); err == nil {
-		t.Error("a node that starts believes the answer to another")
+	return append(all, purgeVector{"for a node that is at a place, by one that starts", sign(lost), "", CodePurgesInvalid})
+}
+
+func TestPurgesRefused(t *testing.T) {
+	k := key(t, 1)
+	trusted, err := Trust(k.Public())
+	if err != nil {
+		t.Fatal(err)
+	}
+	sign := func(p PurgeStatement) string {
+		s, err := SignPurges(k, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	for _, row := range refusedPurges(t) {
+		t.Run(row.Name, func(t *testing.T) { row.check(t, trusted) })
 	}
 	unknown := purges(7, 1)
 	unknown.Purges[0].Kind = "cookie"
 	at := purgeMark(7)
 	if got, err := VerifyPurges(sign(unknown), trusted, &at); err != nil || got.Purges[0].Kind != "cookie" {
 		t.Errorf("a kind of a later version: %+v, %v", got.Purges, err)
+	}
+}
+
+// purgeVector is a statement, the place that a node asked with ("" for none), and the code of the refusal.
+type purgeVector struct {
+	Name      string `json:"name"`
+	Statement string `json:"statement"`
+	After     string `json:"after"`
+	Code      string `json:"code,omitempty"`
+}
+
+func (v purgeVector) check(t *testing.T, trusted TrustedKeys) {
+	t.Helper()
+	var after *PurgeMark
+	if v.After != "" {
+		m, err := ParsePurgeMark(v.After)
+		if err != nil {
+			t.Fatal(err)
+		}
+		after = &m
+	}
+	if _, err := VerifyPurges(v.Statement, trusted, after); code(err) != v.Code {
+		t.Errorf("%s: %v, want %q", v.Name, err, v.Code)
+	}
+}
+
+// purgeVectors is testdata/vectors/purges.json.
+type purgeVectors struct {
+	About       string        `json:"about"`
+	TrustedKeys []string      `json:"trusted_keys"`
+	Purges      []purgeVector `json:"purges"`
+}
+
+const purgeVectorFile = "testdata/vectors/purges.json"
+
+func TestPurgeVectors(t *testing.T) {
+	if *update {
+		writePurgeVectors(t)
+	}
+	b, err := os.ReadFile(purgeVectorFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var f purgeVectors
+	if err := json.Unmarshal(b, &f); err != nil {
+		t.Fatal(err)
+	}
+	trusted, err := ParseTrustedKeys(strings.Join(f.TrustedKeys, ","))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(f.Purges) < 20 {
+		t.Fatalf("only %d statements", len(f.Purges))
+	}
+	for _, v := range f.Purges {
+		v.check(t, trusted)
+	}
+}
+
+func writePurgeVectors(t *testing.T) {
+	t.Helper()
+	k := key(t, 1)
+	f := purgeVectors{
+		About:       "Statements of purges, the mark that a node asked with (empty: without one), and the code of their refusal where trusted_keys are trusted.",
+		TrustedKeys: []string{k.Public().String()},
+	}
+	floor, start := purges(7, 0), purges(7, 0)
+	floor.Floor, floor.To = true, purgeMark(3)
+	start.After, start.Floor = nil, true
+	for _, row := range []struct {
+		name  string
+		p     PurgeStatement
+		after string
+	}{
+		{"accepted", purges(7, 3), purgeMark(7).String()},
+		{"accepted, nothing new", purges(7, 0), purgeMark(7).String()},
+		{"accepted, from the beginning", purges(0, 1), "0"},
+		{"accepted, a floor", floor, purgeMark(7).String()},
+		{"accepted, of a node that starts", start, ""},
+	} {
+		s, err := SignPurges(k, row.p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.Purges = append(f.Purges, purgeVector{Name: row.name, Statement: s, After: row.after})
+	}
+	for _, v := range refusedPurges(t) {
+		if len(v.Statement) <= maxVector {
+			f.Purges = append(f.Purges, v)
+		}
+	}
+	b, err := json.MarshalIndent(f, "", "  ")
+	if err == nil {
+		err = os.WriteFile(purgeVectorFile, append(b, '\n'), 0o644)
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -203,4 +310,46 @@ func TestPurgeMark(t *testing.T) {
 	if slices.ContainsFunc(bad, func(s string) bool { _, err := ParsePurgeMark(s); return err == nil }) {
 		t.Error("a mark that is none was read")
 	}
+}
+
+func FuzzVerifyPurges(f *testing.F) {
+	k, err := GenerateSigningKey()
+	if err != nil {
+		f.Fatal(err)
+	}
+	trusted, err := Trust(k.Public())
+	if err != nil {
+		f.Fatal(err)
+	}
+	for n := range 3 {
+		text, err := canonicalJSON(purges(7, n))
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(string(text))
+	}
+	at := purgeMark(7)
+	f.Fuzz(func(t *testing.T, text string) {
+		// Signed: what a key signs by mistake is judged too.
+		s := base64.RawURLEncoding.EncodeToString([]byte(text)) + "." + k.sign([]byte(purgesPrefix+text))
+		p, err := VerifyPurges(s, trusted, &at)
+		if err != nil {
+			return
+		}
+		if p.After == nil || *p.After != at || !p.Floor && p.To.Sequence != at.Sequence+uint64(len(p.Purges)) {
+			t.Errorf("accepted %s", text)
+		}
+		for i, one := range p.Purges {
+			if one.Sequence != at.Sequence+uint64(i)+1 {
+				t.Errorf("accepted a gap: %s", text)
+			}
+		}
+		again, err := SignPurges(k, p)
+		if err != nil {
+			t.Fatalf("what was accepted cannot be signed: %v", err)
+		}
+		if again != s {
+			t.Errorf("%s is signed as another text", text)
+		}
+	})
 }
