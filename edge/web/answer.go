@@ -61,6 +61,7 @@ func (w *recorder) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 // Hijack implements http.Hijacker: from here on the connection is not HTTP.
 func (w *recorder) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	if w.conn != nil {
+		w.conn.unattend()
 		w.conn.passthrough.Store(true)
 	}
 	return http.NewResponseController(w.ResponseWriter).Hijack()

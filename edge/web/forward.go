@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"os"
 	"time"
 )
 
@@ -114,11 +115,10 @@ var errOtherProtocol = errors.New("the next origin speaks HTTP/2")
 // ask sends the request over a connection, and returns that with the answer's head in t, the watch over the client
 // being on. An origin that no connection can be opened to passes the request on to the next of its pool.
 func (x *exchange) ask(t *transit, c *originConn, pumped bool) (_ *originConn, err error) {
-	ctx := x.r.Context()
 	fresh := false
 	for {
 		if c == nil {
-			if c, err = x.server.origins.conn(ctx, x.target, fresh); err != nil {
+			if c, err = x.originConn(fresh); err != nil {
 				if x.left() || !x.next(err) {
 					return nil, err
 				}
@@ -153,6 +153,19 @@ func (x *exchange) ask(t *transit, c *originConn, pumped bool) (_ *originConn, e
 	}
 }
 
+// originConn returns a connection to the target that speaks HTTP/1.1: an idle one unless fresh is asked for, or a new one.
+func (x *exchange) originConn(fresh bool) (*originConn, error) {
+	if !fresh {
+		if c := x.server.origins.idle.get(x.target.key); c != nil {
+			return c, nil
+		}
+	}
+	ctx, release := x.context()
+	defer release()
+	c, _, err := x.server.origins.dial(ctx, x.target, nil)
+	return c, err
+}
+
 // readdress writes the head again, for another target.
 func (x *exchange) readdress(t *transit) {
 	small := bytes.Clone(t.out[len(t.out)-t.small:])
@@ -168,7 +181,7 @@ func (x *exchange) send(t *transit, c *originConn, pumped bool) (came bool, err 
 	x.asked = time.Now()
 	if pumped {
 		x.startPump(c, x.r.ContentLength < 0)
-	} else if err := c.SetReadDeadline(x.asked.Add(x.server.origins.headerTimeout)); err != nil {
+	} else if err := c.SetReadDeadline(x.asked.Add(min(attendAfter, x.server.origins.headerTimeout))); err != nil {
 		return false, err
 	}
 	came, err = x.readHead(t, c)
@@ -204,6 +217,9 @@ func (x *exchange) readHead(t *transit, c *originConn) (came bool, err error) {
 			m, err := c.Read(t.in[len(in):])
 			in = t.in[:len(in)+m]
 			if m == 0 && err != nil {
+				if x.waitsOn(c, err) {
+					continue
+				}
 				return came || len(in) > 0, brokenOff(err)
 			}
 		}
@@ -215,6 +231,9 @@ func (x *exchange) readHead(t *transit, c *originConn) (came bool, err error) {
 		if !t.head.interim() {
 			if x.pump == nil {
 				if more := t.head.length < 0 || int64(len(rest)) < t.head.length; more {
+					if conn := x.ownConn(); conn != nil {
+						conn.attend()
+					}
 					c.SetReadDeadline(time.Time{}) //nolint:errcheck // a closed connection fails the next read
 				}
 			} else {
@@ -228,6 +247,19 @@ func (x *exchange) readHead(t *transit, c *originConn) (came bool, err error) {
 		in = t.in[:copy(t.in, rest)]
 	}
 	return true, headError("too many interim answers")
+}
+
+// waitsOn attends to the client once the origin has been waited for a little, which err tells, and says whether to wait on.
+func (x *exchange) waitsOn(c *originConn, err error) bool {
+	conn := x.ownConn()
+	left := x.server.origins.headerTimeout - time.Since(x.asked)
+	if x.pump != nil || left <= 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
+		return false
+	}
+	if conn != nil {
+		conn.attend()
+	}
+	return c.SetReadDeadline(time.Now().Add(left)) == nil
 }
 
 // originFailed answers for an origin that did not.

@@ -20,6 +20,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	conn := connOf(r.Context())
 	mismatch := conn != nil && conn.take()
+	if conn != nil && r.ProtoMajor < 2 {
+		conn.begin(r)
+		defer conn.end()
+	}
 	if conn != nil && r.TLS == nil {
 		r.TLS = conn.tls // net/http knows of connections over its own TLS alone
 	}

@@ -37,17 +37,6 @@ func (o *origins) close() {
 	o.http2.close()
 }
 
-// conn returns a connection to t that speaks HTTP/1.1: an idle one unless fresh is asked for, or a new one.
-func (o *origins) conn(ctx context.Context, t *target, fresh bool) (*originConn, error) {
-	if !fresh {
-		if c := o.idle.get(t.key); c != nil {
-			return c, nil
-		}
-	}
-	c, _, err := o.dial(ctx, t, nil)
-	return c, err
-}
-
 // dial opens a connection, with a TLS handshake in the target's server name when its scheme asks for it. protocols
 // are offered in it (RFC 7301), nil for none; the origin's choice is returned, empty for none.
 func (o *origins) dial(ctx context.Context, t *target, protocols []string) (c *originConn, protocol string, err error) {

@@ -45,7 +45,8 @@ func isGRPC(contentType string) bool {
 
 // forwardHTTP2 is forward by HTTP/2.
 func (x *exchange) forwardHTTP2() {
-	ctx := x.r.Context()
+	ctx, release := x.context()
+	defer release()
 	for retried := false; ; {
 		cc, plain, reused, err := x.server.origins.http2.conn(ctx, x.server.origins, x.target)
 		switch {
@@ -65,7 +66,7 @@ func (x *exchange) forwardHTTP2() {
 		if x.trace != nil {
 			x.tryConnected(nil, "2", reused) // the library tells no address
 		}
-		if again := x.exchangeHTTP2(cc, !retried); !again {
+		if again := x.exchangeHTTP2(ctx, cc, !retried); !again {
 			return
 		}
 		retried = true
@@ -82,8 +83,8 @@ func (headLate) Timeout() bool { return true }
 
 // exchangeHTTP2 is one stream. again: the origin has taken nothing of the request, and it may go over another
 // connection, which only happens when mayRetry.
-func (x *exchange) exchangeHTTP2(cc *http2.ClientConn, mayRetry bool) (again bool) {
-	ctx, cancel := context.WithCancelCause(x.r.Context())
+func (x *exchange) exchangeHTTP2(ctx context.Context, cc *http2.ClientConn, mayRetry bool) (again bool) {
+	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	late := time.AfterFunc(x.server.origins.headerTimeout, func() { cancel(errHeadLate) })
 	defer late.Stop()

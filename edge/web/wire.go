@@ -66,6 +66,7 @@ type wireConn struct {
 	// work, which is released then.
 	gone   atomic.Bool
 	origin atomic.Pointer[originConn]
+	attention
 	// refused is set once what the client sent is refused.
 	refused atomic.Bool
 
@@ -98,8 +99,14 @@ func (c *wireConn) Read(p []byte) (int, error) {
 	if c.state == stateRefused {
 		return 0, io.EOF
 	}
-	n, err := c.Conn.Read(p)
-	if err != nil {
+	if len(p) == 1 && c.state == stateRequestLine && c.asked.Load() > 0 && !c.eager.Load() && !c.passthrough.Load() {
+		return 0, nil // net/http looks whether the client is there: see attention
+	}
+	var n int
+	var err error
+	if c.came {
+		n, c.came = copy(p, c.octet[:]), false
+	} else if n, err = c.Conn.Read(p); err != nil {
 		c.lost(err)
 	}
 	if n == 0 || c.passthrough.Load() {
@@ -132,6 +139,9 @@ func (c *wireConn) lost(err error) {
 	c.gone.Store(true)
 	if o := c.origin.Load(); o != nil {
 		o.release()
+	}
+	if cancel := c.cancel.Load(); cancel != nil {
+		(*cancel)()
 	}
 }
 
@@ -268,6 +278,7 @@ func (c *wireConn) endHead() bool {
 		return false
 	}
 	c.heads++
+	c.asked.Add(1)
 	if c.absolute != "" && !sameHost(c.absolute, c.host) {
 		c.mu.Lock()
 		c.mismatches = append(c.mismatches, c.heads)
