@@ -14,6 +14,7 @@ import (
 	"github.com/guardyn-edge/guardyn/api"
 	"github.com/guardyn-edge/guardyn/internal/failpoint"
 	"github.com/guardyn-edge/guardyn/internal/nodeproto"
+	"github.com/guardyn-edge/guardyn/seal"
 	"github.com/guardyn-edge/guardyn/zone"
 )
 
@@ -62,6 +63,13 @@ func (w *world) deeds() []deed {
 			points: []failpoint.Point{failpoint.RecordsRevised, failpoint.RecordsDeleted, failpoint.RecordsInserted, failpoint.RecordsAudited},
 		},
 		{name: "list set", prepare: prepareList, edits: true, points: []failpoint.Point{failpoint.ObjectRevised}},
+		{
+			name: "purge", prepare: preparePurge, edits: true,
+			points: []failpoint.Point{
+				failpoint.PurgeNumbered, failpoint.PurgeInserted, failpoint.PurgeDropped, failpoint.PurgeCommitted,
+			},
+			after: []failpoint.Point{failpoint.PurgeCommitted},
+		},
 		{name: "zone create", prepare: prepareZone, edits: true, points: []failpoint.Point{failpoint.AuditAppended}},
 	}
 }
@@ -249,6 +257,45 @@ func (w *world) revision() int64 {
 	z, err := w.client.Zone(w.t.Context(), "example.com")
 	must(w.t, "zone", err)
 	return z.Revision
+}
+
+// preparePurge has a node at the end of the log: what was committed and told to nobody comes to it once, what was not leaves no
+// gap.
+func preparePurge(w *world, _ failpoint.Point) try {
+	trusted, err := seal.Trust(w.key.Public())
+	must(w.t, "trust", err)
+	node := w.newNode("n" + uuid.NewString()[:8])
+	ask := func(after *seal.PurgeMark) seal.PurgeStatement {
+		w.t.Helper()
+		text, err := node.Purges(w.t.Context(), after)
+		must(w.t, "purges", err)
+		st, err := seal.VerifyPurges(text, trusted, after)
+		must(w.t, "their statement", err)
+		return st
+	}
+	end := ask(nil).To
+	tag := uuid.NewString()
+	purge := func(tag string) error {
+		return second(w.client.Purge(w.t.Context(), "example.com", api.NewPurge{Kind: "tag", Values: []string{tag}}))
+	}
+	return try{do: func() error { return purge(tag) }, look: func(happened bool) {
+		w.t.Helper()
+		want := []string{"after"}
+		if happened {
+			want = []string{tag, "after"}
+		}
+		must(w.t, "purge again", purge("after"))
+		var got []string
+		for i, p := range ask(&end).Purges {
+			if p.Sequence != end.Sequence+uint64(i)+1 {
+				w.t.Errorf("purge %d is number %d after %d", i, p.Sequence, end.Sequence)
+			}
+			got = append(got, p.Values...)
+		}
+		if !slices.Equal(got, want) {
+			w.t.Errorf("the node hears of %q, want %q", got, want)
+		}
+	}}
 }
 
 func prepareList(w *world, _ failpoint.Point) try {
