@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/go-json-experiment/json"
 
@@ -101,25 +102,24 @@ const maxDropped = 1000
 
 // dropPurges moves the floor over what is too old or too much, and drops what is under it.
 func (q querier) dropPurges(ctx context.Context, n control.NewPurge, head, floor int64) error {
-	oldest := timeArg(n.Row.At.Add(-n.KeepAge))
 	to := max(floor, min(head-int64(n.KeepRows), floor+maxDropped))
-	var old sql.Null[int64]
-	// As long as the first one is to be kept, so are the others: one row is read.
-	err := q.row(ctx, `
-		SELECT max(sequence) FROM edge.purge
-		WHERE sequence > $1 AND sequence <= $2 AND at < $3
-		  AND EXISTS (SELECT 1 FROM edge.purge WHERE sequence = $4 AND at < $5)`,
-		floor, floor+maxDropped, oldest, floor+1, oldest).Scan(&old)
-	if err != nil {
-		return err
+	oldest := n.Row.At.Add(-n.KeepAge)
+	var first time.Time
+	// As long as the first one is to be kept, so are the others.
+	err := q.row(ctx, `SELECT at FROM edge.purge WHERE sequence = $1`, floor+1).Scan(timeColumn{&first})
+	if err == nil && first.Before(oldest) {
+		var last int64
+		err = q.row(ctx, `SELECT max(sequence) FROM edge.purge WHERE sequence > $1 AND sequence <= $2 AND at < $3`,
+			floor, floor+maxDropped, timeArg(oldest)).Scan(&last)
+		to = max(to, last)
 	}
-	if to = max(to, old.V); to == floor {
-		return nil
+	if err != nil || to == floor {
+		return err
 	}
 	if _, err := q.exec(ctx, `UPDATE edge.purge_log SET floor = $1, floor_id = (SELECT id FROM edge.purge WHERE sequence = $2)`, to, to); err != nil {
 		return err
 	}
-	_, err = q.exec(ctx, `DELETE FROM edge.purge WHERE sequence <= $1`, to)
+	_, err = q.exec(ctx, `DELETE FROM edge.purge WHERE sequence > $1 AND sequence <= $2`, floor, to)
 	return err
 }
 
