@@ -73,6 +73,8 @@ var rooms = []room{
 	{"bridge/topic", nil},
 	{"bridge/expression", nil},
 	{"bridge/document", []string{"bridge/topic", "bridge/expression", "barrier"}},
+	{"bridge/host", []string{"bridge", "bridge/document", "bridge/source", "barrier"}},
+	{"bridge/admin", []string{"bridge", "bridge/document", "bridge/source", "bridge/host", "barrier"}},
 	{"bridge/source", []string{"bridge/document"}},
 	{"bridge/source/sourcetest", []string{"bridge/source", "bridge/document"}},
 	{"bridge/source/filesource", []string{"bridge/source", "bridge/document"}},

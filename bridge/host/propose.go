@@ -1,0 +1,155 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/guardyn-edge/guardyn/barrier"
+	"github.com/guardyn-edge/guardyn/bridge/document"
+)
+
+// wanted is the valid document that the source of a coordinated member holds.
+type wanted struct {
+	doc       *document.Document // nil: none
+	recreated bool               // it was created where none was: its version may be lower than what ran
+}
+
+// judgement is what a coordinated member does about what its source holds.
+type judgement string
+
+// The judgements.
+const (
+	inStep   judgement = "in step"  // it is what runs
+	waiting  judgement = "waits"    // for something that passes
+	underway judgement = "underway" // the cohort votes on it, or tries it
+	behind   judgement = "behind"   // the source is older than what is committed
+	rejected judgement = "refused"  // it will not be proposed as it is
+	due      judgement = "to be proposed"
+)
+
+// considered is all that the judgement depends on.
+type considered struct {
+	want    wanted
+	shared  bool               // all members read this source
+	running *document.Document // nil: nothing
+	pointer barrier.Pointer    // of what runs
+	view    barrier.View
+}
+
+// consider judges it; the reason is for people.
+func consider(c considered) (judgement, string) {
+	want, ro, committed := c.want.doc, c.view.Rollout, c.view.Committed
+	digest := barrier.Digest(want.Digest())
+	switch {
+	case c.running != nil && document.Same(c.running, want):
+		return inStep, ""
+	case ro != nil && ro.Open() && ro.Digest == digest:
+		return underway, fmt.Sprintf("%v is %s", ro.Ref, ro.State)
+	case ro != nil && ro.Open():
+		return waiting, fmt.Sprintf("another rollout is open: %v, of version %d, is %s", ro.Ref, ro.Version, ro.State)
+	case committed.IsZero() || c.running == nil || c.pointer != committed:
+		return waiting, "this member does not run yet what is committed"
+	}
+	if ended := ending(c.view, digest, want.Version); ended != nil {
+		return rejected, fmt.Sprintf("the cohort has %s version %d (generation %d): %s: save it again, which gives it a new version, to try again",
+			ended.State, ended.Version, ended.Generation, ended.Reason)
+	}
+	if !c.want.recreated {
+		switch {
+		case want.Version == committed.Version:
+			return rejected, fmt.Sprintf("version %d was committed with other content: give the document a higher version", want.Version)
+		case want.Version < committed.Version && !c.shared:
+			return behind, fmt.Sprintf("it is version %d, and version %d is committed", want.Version, committed.Version)
+		}
+	}
+	if class := classify(c.running, want); class.Refused {
+		return rejected, class.Name + ": " + class.Reason
+	}
+	return due, ""
+}
+
+// ending is the rollout of that document that the cohort has ended badly, as far as the row remembers; nil when there is none.
+func ending(v barrier.View, digest barrier.Digest, version uint64) *barrier.Outcome {
+	var known []barrier.Outcome
+	if ro := v.Rollout; ro != nil {
+		known = append(known, barrier.Outcome{Ref: ro.Ref, Digest: ro.Digest, Version: ro.Version, State: ro.State, Reason: ro.Reason})
+	}
+	if v.Previous != nil {
+		known = append(known, *v.Previous)
+	}
+	for _, o := range known {
+		if o.Digest == digest && o.Version == version && (o.State == barrier.Aborted || o.State == barrier.Reverted) {
+			return &o
+		}
+	}
+	return nil
+}
+
+// reconsider looks what is to be done about what the source holds, and proposes it when that is due.
+func (h *Host) reconsider(ctx context.Context) {
+	h.mu.Lock()
+	want, c, running, before := h.want, h.cohort, h.running, h.seen
+	h.mu.Unlock()
+	if c == nil || want.doc == nil {
+		return
+	}
+	j, reason := inStep, ""
+	var rollout *barrier.Ref
+	if running == nil || !document.Same(running, want.doc) {
+		j, reason, rollout = h.deliberate(ctx, c, want, running)
+	} else {
+		h.setVersion(max(running.Version, want.doc.Version))
+	}
+	h.mu.Lock()
+	h.seen.verb, h.seen.reason = verb(j), reason
+	h.mu.Unlock()
+	if before.verb != verb(j) || before.reason != reason {
+		h.cfg.Logger.Info("bridge", "source", h.cfg.Source.String(), "version", want.doc.Version, "verb", j, "reason", reason)
+	}
+	h.outcomes.tell(Outcome{Version: want.doc.Version, Verb: string(j), Reason: reason, Rollout: rollout})
+}
+
+func (h *Host) deliberate(ctx context.Context, c *cohort, want wanted, running *document.Document) (judgement, string, *barrier.Ref) {
+	r := h.cfg.Rollouts
+	call, cancel := context.WithTimeout(ctx, r.callTimeout())
+	defer cancel()
+	view, err := r.Store.Look(call, barrier.MemberID(h.cfg.Process.MemberID))
+	if err != nil {
+		return waiting, fmt.Sprintf("the rollout store does not answer: %v", err), nil
+	}
+	j, reason := consider(considered{want, h.cfg.Source.Shared(), running, c.member.Status().Running, view})
+	var ref *barrier.Ref
+	if j == underway {
+		ref = &view.Rollout.Ref
+	}
+	if j != due {
+		return j, reason, ref
+	}
+	return h.propose(ctx, c, want.doc, running)
+}
+
+// propose puts d to the cohort, on the terms of what runs.
+func (h *Host) propose(ctx context.Context, c *cohort, d, running *document.Document) (judgement, string, *barrier.Ref) {
+	r, terms := h.cfg.Rollouts, running.Bridge.Cluster
+	p := barrier.Proposal{Proposer: h.cfg.Process.MemberID, Version: d.Version, Deadline: terms.Deadline}
+	if terms.ConfirmWindow > 0 {
+		p.Window, p.Soak, p.Grace, p.EvidenceTTL = terms.ConfirmWindow, terms.Soak, r.Grace, r.EvidenceTTL
+	}
+	call, cancel := context.WithTimeout(ctx, 5*r.callTimeout())
+	defer cancel()
+	ro, err := barrier.Proposer{Store: r.Store, Artefacts: r.Artefacts, Host: c}.Propose(call, d.Canonical(), p)
+	open, isOpen := errors.AsType[*barrier.OpenError](err)
+	refused, isRefused := errors.AsType[*barrier.RefusedError](err)
+	switch {
+	case err == nil:
+		return underway, fmt.Sprintf("%v is %s", ro.Ref, ro.State), &ro.Ref
+	case isOpen && open.Rollout.Digest == barrier.Digest(d.Digest()):
+		return underway, fmt.Sprintf("%v is %s, proposed by %s", open.Rollout.Ref, open.Rollout.State, open.Rollout.Proposer), &open.Rollout.Ref
+	case isRefused:
+		return rejected, refused.Class.Name + ": " + refused.Class.Reason, nil
+	case errors.Is(err, barrier.ErrInvalid):
+		return rejected, err.Error(), nil
+	}
+	return waiting, fmt.Sprintf("it could not be proposed: %v", err), nil
+}
