@@ -27,10 +27,14 @@ const (
 	devInterval = time.Second
 )
 
-// fleet is what gdn dev runs, as far as it was started.
+// fleet is what gdn dev runs, as far as it was started, and what that was started with.
 type fleet struct {
-	secrets devSecrets
-	key     seal.SigningKey
+	secrets    devSecrets
+	key        seal.SigningKey
+	trusted    seal.TrustedKeys
+	recipient  string // what private keys are sealed to
+	identities host.Identities
+
 	control *host.Control
 	nodes   []*host.Edge
 	origins []*demoOrigin
@@ -52,6 +56,11 @@ func (fl *fleet) parts() []running {
 	return all
 }
 
+// devLoopback is where everything of gdn dev is.
+func devLoopback() []netip.Prefix {
+	return []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
+}
+
 // startFleet starts everything and returns when all of it answers. After an error nothing runs.
 func startFleet(ctx context.Context, dir *durable.Dir, f devFlags, log io.Writer) (_ *fleet, err error) {
 	fl := &fleet{}
@@ -61,29 +70,9 @@ func startFleet(ctx context.Context, dir *durable.Dir, f devFlags, log io.Writer
 		}
 	}()
 	logger := slog.New(slog.NewTextHandler(log, nil))
-	if fl.secrets, err = firstStart(ctx, dir); err != nil {
+	if err := fl.readSecrets(ctx, dir); err != nil {
 		return nil, err
 	}
-	if fl.key, err = seal.ParseSigningKey(fl.secrets.SigningKey); err != nil {
-		return nil, fmt.Errorf("%s: %w", secretsFile, err)
-	}
-	trusted, err := seal.Trust(fl.key.Public())
-	if err != nil {
-		return nil, err
-	}
-	identity, err := age.ParseX25519Identity(fl.secrets.SecretIdentity)
-	if err != nil {
-		return nil, fmt.Errorf("%s: secret_identity: %w", secretsFile, err)
-	}
-	identities, err := host.ParseIdentities(identity.String())
-	if err != nil {
-		return nil, fmt.Errorf("%s: secret_identity: %w", secretsFile, err)
-	}
-	if err := keepCertificate(dir, time.Now()); err != nil {
-		return nil, fmt.Errorf("certificate: %w", err)
-	}
-	loopback := []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
-
 	// Before the nodes: the first health check of an origin that was not there yet would take it out.
 	for i, address := range f.origins {
 		o, err := startDemoOrigin(ctx, i+1, address)
@@ -99,8 +88,8 @@ func startFleet(ctx context.Context, dir *durable.Dir, f devFlags, log io.Writer
 		DatabaseURL:     databaseURL(dir, databaseFile),
 		Listen:          f.api,
 		SigningKey:      fl.key,
-		SecretRecipient: identity.Recipient().String(),
-		AllowedOrigins:  loopback,
+		SecretRecipient: fl.recipient,
+		AllowedOrigins:  devLoopback(),
 		Logger:          logger.With("part", "control plane"),
 	})
 	if err != nil {
@@ -114,29 +103,9 @@ func startFleet(ctx context.Context, dir *durable.Dir, f devFlags, log io.Writer
 		return nil, err
 	}
 	for i, addresses := range f.nodes {
-		name := devNodeName(i)
-		node, err := host.StartEdge(ctx, host.EdgeConfig{
-			APIURL:           apiURL,
-			Token:            fl.secrets.Nodes[name],
-			PublicKeys:       trusted,
-			StateDir:         filepath.Join(dir.Path(), name),
-			DNSAddr:          addresses.dns,
-			HTTPAddr:         addresses.http,
-			HTTPSAddr:        addresses.https,
-			SecretIdentities: identities,
-			AdminAddr:        addresses.admin,
-			ServiceAddresses: []netip.Addr{netip.MustParseAddr("127.0.0.1")},
-			AllowedOrigins:   loopback,
-			RateLimitExempt:  loopback,
-			NSID:             name,
-			VersionClients:   loopback,
-			Interval:         devInterval,
-			Logger:           logger.With("part", name),
-		})
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
+		if err := fl.startNode(ctx, dir, devNodeName(i), addresses, logger); err != nil {
+			return nil, fmt.Errorf("%s: %w", devNodeName(i), err)
 		}
-		fl.nodes = append(fl.nodes, node)
 	}
 	for i, node := range fl.nodes {
 		if err := await(ctx, "http://"+node.AdminAddr()+"/healthz"); err != nil {
@@ -144,6 +113,57 @@ func startFleet(ctx context.Context, dir *durable.Dir, f devFlags, log io.Writer
 		}
 	}
 	return fl, nil
+}
+
+// readSecrets reads what the first start made, or is that start, and keeps the certificate good.
+func (fl *fleet) readSecrets(ctx context.Context, dir *durable.Dir) (err error) {
+	if fl.secrets, err = firstStart(ctx, dir); err != nil {
+		return err
+	}
+	if fl.key, err = seal.ParseSigningKey(fl.secrets.SigningKey); err != nil {
+		return fmt.Errorf("%s: %w", secretsFile, err)
+	}
+	if fl.trusted, err = seal.Trust(fl.key.Public()); err != nil {
+		return err
+	}
+	identity, err := age.ParseX25519Identity(fl.secrets.SecretIdentity)
+	if err != nil {
+		return fmt.Errorf("%s: secret_identity: %w", secretsFile, err)
+	}
+	fl.recipient = identity.Recipient().String()
+	if fl.identities, err = host.ParseIdentities(identity.String()); err != nil {
+		return fmt.Errorf("%s: secret_identity: %w", secretsFile, err)
+	}
+	if err := keepCertificate(dir, time.Now()); err != nil {
+		return fmt.Errorf("certificate: %w", err)
+	}
+	return nil
+}
+
+func (fl *fleet) startNode(ctx context.Context, dir *durable.Dir, name string, addresses devNodeFlags, logger *slog.Logger) error {
+	node, err := host.StartEdge(ctx, host.EdgeConfig{
+		APIURL:           "http://" + fl.control.Addr(),
+		Token:            fl.secrets.Nodes[name],
+		PublicKeys:       fl.trusted,
+		StateDir:         filepath.Join(dir.Path(), name),
+		DNSAddr:          addresses.dns,
+		HTTPAddr:         addresses.http,
+		HTTPSAddr:        addresses.https,
+		SecretIdentities: fl.identities,
+		AdminAddr:        addresses.admin,
+		ServiceAddresses: []netip.Addr{netip.MustParseAddr("127.0.0.1")},
+		AllowedOrigins:   devLoopback(),
+		RateLimitExempt:  devLoopback(),
+		NSID:             name,
+		VersionClients:   devLoopback(),
+		Interval:         devInterval,
+		Logger:           logger.With("part", name),
+	})
+	if err != nil {
+		return err
+	}
+	fl.nodes = append(fl.nodes, node)
+	return nil
 }
 
 func devNodeName(i int) string { return fmt.Sprintf("node%d", i+1) }
