@@ -182,12 +182,12 @@ func compileZone(c *rrset.Compiler, old *Zone, z *zone.Zone, v *View) (*Zone, er
 	var oldTLS *TLS
 	var same *Zone // old, when it is this zone as it was before
 	if old != nil && old.Config.ID == z.ID {
-		oldRules, out.Requests = old.Rules, old.Requests
+		oldRules, out.Requests, out.Handling = old.Rules, old.Requests, old.Handling
 		oldPools, oldTLS = old.Pools, &old.TLS
 		same = old
 	}
 	if out.Requests == nil {
-		out.Requests = new(ratelimit.Meter)
+		out.Requests, out.Handling = new(ratelimit.Meter), new(atomic.Int64)
 	}
 	apex, ok := rrset.AppendWire(nil, z.Name.String())
 	if !ok {

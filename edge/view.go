@@ -108,6 +108,8 @@ type Zone struct {
 	Rate    ratelimit.Rate
 	// Requests counts requests against the ceiling request_rate. Views share it for as long as they have the zone.
 	Requests *ratelimit.Meter
+	// Handling is how many requests are being handled. Views share it as they do Requests.
+	Handling *atomic.Int64
 	// Pools is nil when the zone has no pools.
 	Pools *pool.Set
 	// TrustedProxies holds the prefixes of the setting trusted_proxies; nil when there are none.

@@ -20,8 +20,10 @@ type requestBody struct {
 	// interrupt ends a Read that waits; the connection carries no other request of HTTP/1.1 then.
 	interrupt func()
 
-	mu  sync.Mutex
-	err error
+	mu      sync.Mutex
+	err     error
+	reading bool
+	idle    *idleClock // once it is one direction of a stream
 }
 
 // limitBody puts the request's body under limit bytes. When it returns false the request is answered.
@@ -43,10 +45,7 @@ func (x *exchange) limitBody(limit int64) bool {
 		body := r.Body
 		b.interrupt = func() { body.Close() }
 	}
-	b.timer = time.AfterFunc(b.stall, func() {
-		b.stalled.Store(true)
-		b.interrupt()
-	})
+	b.timer = time.AfterFunc(b.stall, b.late)
 	b.timer.Stop()
 	x.body = b
 	return true
@@ -54,19 +53,57 @@ func (x *exchange) limitBody(limit int64) bool {
 
 // Read implements io.Reader.
 func (b *requestBody) Read(p []byte) (int, error) {
-	b.timer.Reset(b.stall)
-	n, err := b.ReadCloser.Read(p)
-	b.timer.Stop()
-	switch err {
-	case nil:
-	case io.EOF:
-		b.ended.Store(true)
-	default:
-		b.mu.Lock()
-		b.err = err
-		b.mu.Unlock()
+	b.mu.Lock()
+	b.reading = true
+	wait := b.stall
+	if b.idle != nil {
+		wait = time.Duration(b.idle.timeout.Load())
 	}
+	b.timer.Reset(wait)
+	b.mu.Unlock()
+	n, err := b.ReadCloser.Read(p)
+	if err == io.EOF {
+		b.ended.Store(true)
+	}
+	b.mu.Lock()
+	b.reading = false
+	b.timer.Stop()
+	if err != nil && err != io.EOF {
+		b.err = err
+	}
+	if n > 0 && b.idle != nil {
+		b.idle.touch(time.Now())
+	}
+	b.mu.Unlock()
 	return n, err
+}
+
+// late ends a Read that has waited for too long.
+func (b *requestBody) late() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.reading {
+		return
+	}
+	if b.idle != nil {
+		if left := time.Until(b.idle.end()); left > 0 {
+			b.timer.Reset(left)
+			return
+		}
+	}
+	b.stalled.Store(true)
+	b.interrupt()
+}
+
+// stream says that the answer has begun before the body's end: from here on what passes in the answer's direction keeps the
+// body's open, too.
+func (b *requestBody) stream(idle *idleClock) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.idle = idle
+	if b.reading {
+		b.timer.Reset(time.Until(idle.end()))
+	}
 }
 
 // failure is what reading the body ended in, nil while it did not fail.

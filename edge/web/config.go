@@ -49,6 +49,9 @@ type Config struct {
 	MaxConnections int
 	// MaxRequests being handled, WebSockets included, default 8,192: others are answered 503.
 	MaxRequests int
+	// MaxRequestsPerZone of them, default three quarters of MaxRequests: others of that zone are answered 503, and what one zone's
+	// slow origins hold up is not all that the node has.
+	MaxRequestsPerZone int
 	// MaxHandshakes of TLS under way at once, default 1,024: other connections wait in the kernel's accept queue.
 	// HandshakeTimeout bounds each, default 10s.
 	MaxHandshakes    int
@@ -62,6 +65,9 @@ type Config struct {
 	DialTimeout time.Duration
 	// OriginHeaderTimeout is how long an origin may think after it got the request (504), default 60s.
 	OriginHeaderTimeout time.Duration
+	// StreamIdleTimeout is how long nothing may pass either way over an answer that has begun, a stream of both directions or a
+	// WebSocket, default 5 min.
+	StreamIdleTimeout time.Duration
 	// OriginIdleTimeout closes an idle connection to an origin, default 90s. MaxIdleOriginConns are kept over
 	// all, default 4,096, and MaxIdleConnsPerOrigin for one origin of one zone, default 256.
 	OriginIdleTimeout                         time.Duration
@@ -82,6 +88,7 @@ func (c Config) withDefaults() Config {
 		{&c.WriteStall, 60 * time.Second},
 		{&c.DialTimeout, 5 * time.Second},
 		{&c.OriginHeaderTimeout, 60 * time.Second},
+		{&c.StreamIdleTimeout, 5 * time.Minute},
 		{&c.OriginIdleTimeout, 90 * time.Second},
 		{&c.Grace, 10 * time.Second},
 	} {
@@ -102,6 +109,9 @@ func (c Config) withDefaults() Config {
 		if *n.v <= 0 {
 			*n.v = n.value
 		}
+	}
+	if c.MaxRequestsPerZone <= 0 {
+		c.MaxRequestsPerZone = (3*c.MaxRequests + 3) / 4
 	}
 	if c.Now == nil {
 		c.Now = time.Now

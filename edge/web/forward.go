@@ -234,11 +234,14 @@ func (x *exchange) readHead(t *transit, c *originConn) (came bool, err error) {
 					if conn := x.ownConn(); conn != nil {
 						conn.attend()
 					}
-					c.SetReadDeadline(time.Time{}) //nolint:errcheck // a closed connection fails the next read
+					c.stream(newIdleClock(x.server.config.StreamIdleTimeout))
 				}
 			} else {
-				x.early = x.pump.answer()
-				c.SetReadDeadline(time.Time{}) //nolint:errcheck // likewise
+				idle := newIdleClock(x.server.config.StreamIdleTimeout)
+				if x.early = x.pump.answer(); x.early {
+					x.body.stream(idle)
+				}
+				c.stream(idle)
 			}
 			t.body.begin(c, &t.head, x.r.Method, t.in, rest)
 			return true, nil

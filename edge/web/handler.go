@@ -27,6 +27,12 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if conn != nil && r.TLS == nil {
 		r.TLS = conn.tls // net/http knows of connections over its own TLS alone
 	}
+	var stream *streamWriter
+	if r.ProtoMajor > 1 {
+		stream = newStreamWriter(w, s.config.WriteStall)
+		defer stream.end()
+		w = stream
+	}
 	start := s.config.Now()
 	x := s.exchange(w, r, conn)
 	defer func() {
@@ -34,15 +40,16 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.recycle(x)
 	}()
 	x.handle(start, admitted, mismatch)
+	if stream != nil {
+		stream.finish()
+	}
 }
 
 // handle answers the request, which came at start.
 func (x *exchange) handle(start time.Time, admitted, mismatch bool) {
 	s, r := x.server, x.r
 	if !admitted {
-		s.counters.shed.Add(1)
-		x.w.Header().Set("Retry-After", "1")
-		x.fail(http.StatusServiceUnavailable, "This node is busy.")
+		x.busy()
 		return
 	}
 	if x.view = s.config.View(); x.view == nil {
@@ -96,6 +103,10 @@ func (x *exchange) handle(start time.Time, admitted, mismatch bool) {
 	}
 	if x.zone.Config.Settings.VersionHeader {
 		x.w.version = strconv.FormatUint(x.view.Version(), 10)
+	}
+	defer x.leave()
+	if !x.enter() {
+		return
 	}
 	if !x.overTLS(host) {
 		return

@@ -29,8 +29,11 @@ type originConn struct {
 	reused bool
 	// release ends the connection at once, from any goroutine: what waits in Read or Write returns an error.
 	release func()
-	stall   time.Duration // how long the origin may take nothing
-	until   time.Time     // write deadline that is set
+	// idle bounds the silence of an answer that has begun, nil before; readUntil is the deadline that is set for it.
+	idle      *idleClock
+	readUntil time.Time
+	stall     time.Duration // how long the origin may take nothing
+	until     time.Time     // write deadline that is set
 
 	raw   syscall.RawConn
 	look  func(fd uintptr)
@@ -59,6 +62,17 @@ func newOriginConn(conn, tcp net.Conn, key originKey, stall time.Duration) *orig
 func (c *originConn) quiet() bool {
 	c.calm = false
 	return c.raw == nil || c.raw.Control(c.look) == nil && c.calm
+}
+
+// stream says that the head of an answer is here.
+func (c *originConn) stream(idle *idleClock) { c.idle, c.readUntil = idle, time.Time{} }
+
+// Read implements net.Conn.
+func (c *originConn) Read(p []byte) (int, error) {
+	if c.idle == nil {
+		return c.Conn.Read(p)
+	}
+	return c.idle.read(c.Conn, &c.readUntil, p)
 }
 
 // Write implements net.Conn. An origin that takes nothing for the stall, or for half of it at least, loses the

@@ -132,7 +132,12 @@ func (x *exchange) exchangeHTTP2(ctx context.Context, cc *http2.ClientConn, mayR
 		return false
 	}
 	defer res.Body.Close()
-	if !x.relayHTTP2(res) {
+	idle := newIdleClock(x.server.config.StreamIdleTimeout)
+	if x.body != nil && !x.body.ended.Load() {
+		x.body.stream(idle)
+	}
+	defer idle.guard(func() { cancel(errIdle) })()
+	if !x.relayHTTP2(ctx, res, idle) {
 		panic(http.ErrAbortHandler) // as net/http asks of a handler that cannot end its answer
 	}
 	return false
@@ -147,7 +152,7 @@ func (t *target) urlScheme() string {
 }
 
 // relayHTTP2 is relay for an answer by HTTP/2.
-func (x *exchange) relayHTTP2(res *http.Response) bool {
+func (x *exchange) relayHTTP2(ctx context.Context, res *http.Response, idle *idleClock) bool {
 	a := answerHead{status: res.StatusCode, length: res.ContentLength, chunked: true, fields: fieldsOf(res.Header)}
 	for name := range res.Trailer {
 		a.fields = append(a.fields, field{"Trailer", name})
@@ -169,18 +174,23 @@ func (x *exchange) relayHTTP2(res *http.Response) bool {
 	for {
 		n, err := res.Body.Read(buf)
 		if n > 0 {
+			idle.touch(time.Now())
 			if _, err := x.w.Write(buf[:n]); err != nil {
 				return false // the client left
 			}
 			if a.length < 0 {
 				x.w.flush()
 			}
+			idle.touch(time.Now())
 		}
 		if err == io.EOF {
 			x.relayTrailer(fieldsOf(res.Trailer), announced)
 			return true
 		}
 		if err != nil {
+			if cause := context.Cause(ctx); cause == errIdle {
+				err = cause
+			}
 			x.brokenOff(err)
 			return false
 		}

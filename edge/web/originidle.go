@@ -50,7 +50,7 @@ func (p *idleConns) get(key originKey) *originConn {
 
 // put takes c over. When the key has enough of them c is closed, and over the bound of all the oldest one.
 func (p *idleConns) put(c *originConn) {
-	c.reused = true
+	c.reused, c.idle = true, nil
 	c.expires = time.Now().Add(p.timeout)
 	if spare := p.push(c); spare != nil {
 		spare.Close()

@@ -55,9 +55,12 @@ func (x *exchange) tunnel(c *originConn, t *transit) {
 	x.join(client, c, first)
 }
 
-// join copies both ways. first is what of the client has come already, nil for nothing.
+// join copies both ways until nothing has passed either way for Config.StreamIdleTimeout or, once one side is done,
+// Config.IdleTimeout. first is what of the client has come already, nil for nothing.
 func (x *exchange) join(client net.Conn, c *originConn, first io.Reader) {
 	var half atomic.Bool // one of both has ended its side
+	idle := newIdleClock(x.server.config.StreamIdleTimeout)
+	c.idle = nil // this one measures both ways
 	end := func() {
 		client.Close()
 		c.release()
@@ -71,12 +74,9 @@ func (x *exchange) join(client net.Conn, c *originConn, first io.Reader) {
 				return n
 			}
 		}
+		var until time.Time
 		for {
-			if half.Load() {
-				// The other side is done. This one may go on for as long as it says something.
-				src.SetReadDeadline(time.Now().Add(x.server.config.IdleTimeout)) //nolint:errcheck // fails the read
-			}
-			m, err := src.Read(buf)
+			m, err := idle.read(src, &until, buf)
 			if m > 0 {
 				n += int64(m)
 				if _, err := dst.Write(buf[:m]); err != nil {
@@ -92,7 +92,9 @@ func (x *exchange) join(client net.Conn, c *originConn, first io.Reader) {
 				end()
 				return n
 			}
-			dst.SetReadDeadline(time.Now().Add(x.server.config.IdleTimeout)) //nolint:errcheck // fails its reader
+			// This side is done. The other may go on for as long as it says something: it looks at the clock again.
+			idle.timeout.Store(int64(min(x.server.config.IdleTimeout, x.server.config.StreamIdleTimeout)))
+			dst.SetReadDeadline(time.Unix(1, 0)) //nolint:errcheck // a closed connection ends the read too
 			if closing.CloseWrite() != nil {
 				end()
 			}
