@@ -81,27 +81,29 @@ func (f *Function) Call(ctx context.Context, r *Request) (*Response, error) {
 	c.Context, c.cancel = context.WithDeadline(ctx, c.deadline)
 	defer c.cancel()
 	c.turn.light, c.turn.long = &f.state.light, &f.state.long
-	resp, err := c.answer(r)
+	resp, failed := c.answer(r)
 	if c.stopping != nil && !c.stopping.Stop() {
 		<-c.stopped
 	}
 	runtime.KeepAlive(f.program)
-	kind := Answered
-	var failed *Error
-	if errors.As(err, &failed) {
-		kind = failed.Kind
+	kind, u := Answered, Usage{Time: time.Since(begun), Memory: c.memory.size, Output: len(c.out), Stderr: c.stderr}
+	if failed != nil {
+		kind, failed.Usage = failed.Kind, u
 	}
-	took := time.Since(begun)
-	f.state.counts.add(kind, took, c.memory.size)
-	f.engine.counts.calls.add(kind, took, c.memory.size)
-	return resp, err
+	f.state.counts.add(kind, u.Time, u.Memory)
+	f.engine.counts.calls.add(kind, u.Time, u.Memory)
+	if failed != nil {
+		return nil, failed
+	}
+	resp.Usage = u
+	return resp, nil
 }
 
 func (c *call) fail(k Kind, format string, args ...any) *Error {
-	return &Error{Kind: k, Function: c.f.name, Reason: fmt.Sprintf(format, args...), Stderr: c.stderr, Cause: c.bodyErr}
+	return &Error{Kind: k, Function: c.f.name, Reason: fmt.Sprintf(format, args...), Cause: c.bodyErr}
 }
 
-func (c *call) answer(r *Request) (*Response, error) {
+func (c *call) answer(r *Request) (*Response, *Error) {
 	e := c.f.engine
 	if err := c.readAhead(); err != nil {
 		return nil, err
@@ -115,10 +117,10 @@ func (c *call) answer(r *Request) (*Response, error) {
 		e.processors.give(&c.turn)
 		return nil, c.over("there is no processor for it")
 	}
-	err := c.run()
+	failed := c.run()
 	e.processors.give(&c.turn)
-	if err != nil {
-		return nil, err
+	if failed != nil {
+		return nil, failed
 	}
 	resp, err := parseAnswer(c.out)
 	if err != nil {
@@ -145,7 +147,7 @@ func (c *call) over(what string) *Error {
 }
 
 // readAhead waits for the body, or as much of it as is waited for, so that a client that takes its time takes no place.
-func (c *call) readAhead() error {
+func (c *call) readAhead() *Error {
 	if !c.stdin {
 		return nil
 	}
@@ -191,7 +193,7 @@ func (c *call) bodyFailed(err error) *Error {
 func (c *call) late() bool { return !time.Now().Before(c.deadline) }
 
 // run makes an instance and runs it to its end.
-func (c *call) run() error {
+func (c *call) run() *Error {
 	e, p := c.f.engine, c.f.program
 	if !e.memories.reserveBytes(stackShare) {
 		return c.fail(Busy, "the node has no memory for it")
@@ -220,7 +222,7 @@ func (c *call) run() error {
 var instanceConfig = wazero.NewModuleConfig().WithName("").WithStartFunctions().WithRandSource(http.NoBody)
 
 // outcome is the error of a call whose instance has ended in err.
-func (c *call) outcome(err error) error {
+func (c *call) outcome(err error) *Error {
 	var exit *sys.ExitError
 	switch {
 	case c.bodyErr != nil:

@@ -44,8 +44,7 @@ type Error struct {
 	// Function is its name in its zone.
 	Function string
 	Reason   string
-	// Stderr is the end of what the function wrote to standard error, at most 4 KiB.
-	Stderr []byte
+	Usage    Usage
 	// Cause is what reading the body ended in, for BodyFailed.
 	Cause error
 }

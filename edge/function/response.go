@@ -8,6 +8,7 @@ import (
 	"net/textproto"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/net/http/httpguts"
 )
@@ -19,6 +20,16 @@ type Response struct {
 	// Header has what the function said, but for Status and Content-Length. Fields that end at this hop may be among it.
 	Header http.Header
 	Body   []byte
+	Usage  Usage
+}
+
+// Usage is what a call took.
+type Usage struct {
+	Time   time.Duration // waiting included
+	Memory int64         // bytes, at its end
+	Output int           // bytes on standard output
+	// Stderr is the end of what the function wrote to standard error, at most 4 KiB.
+	Stderr []byte
 }
 
 // Bounds of the head of an answer.

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -64,16 +63,6 @@ func (a *app) tlsCommand() *cobra.Command {
 	})
 	cmd.AddCommand(a.tlsAddCommand())
 	return cmd
-}
-
-func (a *app) functionCommand() *cobra.Command {
-	return objectCommand(a, objects[zone.Function, api.FunctionSummary]{
-		verb: "function", short: "WebAssembly functions", noun: "function", arg: "NAME",
-		put: (*api.Client).PutFunction, get: (*api.Client).Function,
-		remove: (*api.Client).DeleteFunction, list: (*api.Client).Functions,
-		size:    func(f zone.Function) string { return fmt.Sprintf("%d bytes", len(f.Module)) },
-		summary: func(f api.FunctionSummary) string { return fmt.Sprintf("%d bytes", f.Bytes) },
-	})
 }
 
 func (a *app) cacheCommand() *cobra.Command {

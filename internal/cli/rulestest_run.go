@@ -33,6 +33,7 @@ type testOutcome struct {
 	Query    string        `json:"query,omitempty"`
 	Headers  http.Header   `json:"headers,omitempty"`
 	Pool     string        `json:"pool,omitempty"`
+	Function string        `json:"function,omitempty"`
 
 	response bool // the phase is that of the answer
 }
@@ -80,7 +81,7 @@ func runRules(z *zone.Zone, set *rules.Set, r *rules.Request) *testOutcome {
 
 // endsPhase reports whether no rule after one of that action runs in its phase; a skip ends it by its phases.
 func endsPhase(a zone.Action) bool {
-	return slices.Contains([]zone.Action{zone.ActionRedirect, zone.ActionBlock, zone.ActionAllow, zone.ActionRoute}, a)
+	return slices.Contains([]zone.Action{zone.ActionRedirect, zone.ActionBlock, zone.ActionAllow, zone.ActionRoute, zone.ActionFunction}, a)
 }
 
 // act does what a rule that matched says and tells it.
@@ -115,6 +116,9 @@ func (o *testOutcome) act(action zone.Action, p zone.Parameters, r *rules.Reques
 	case zone.ActionRoute:
 		o.Pool = p.Pool
 		return "goes to pool " + p.Pool
+	case zone.ActionFunction:
+		o.Function = p.Function
+		return "calls function " + p.Function
 	case zone.ActionSetHeader, zone.ActionRemoveHeader:
 		if !web.Settable(name) {
 			return "does nothing: " + name + " is the node's"
@@ -165,7 +169,10 @@ func (a *app) printRuleTest(o *testOutcome) error {
 		a.printf("answered %d\n", o.Status)
 	default:
 		where := "the host's origin"
-		if o.Pool != "" {
+		switch {
+		case o.Function != "":
+			where = "function " + o.Function
+		case o.Pool != "":
 			where = "pool " + o.Pool
 		}
 		a.printf("goes to %s: %s %s, host %s\n", where, o.Method, target(o.Path, o.Query), o.Host)

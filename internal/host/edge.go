@@ -14,6 +14,7 @@ import (
 	"github.com/guardyn-edge/guardyn/barrier/remote"
 	"github.com/guardyn-edge/guardyn/edge"
 	"github.com/guardyn-edge/guardyn/edge/dns"
+	"github.com/guardyn-edge/guardyn/edge/function"
 	"github.com/guardyn-edge/guardyn/edge/health"
 	"github.com/guardyn-edge/guardyn/edge/perzone"
 	"github.com/guardyn-edge/guardyn/edge/pool"
@@ -43,8 +44,10 @@ type Edge struct {
 	prober *probe.Prober
 	pools  *pool.Monitor   // of the origins of every view
 	checks *health.Checker // of the origins of the view that is served
-	dns    *dns.Server
-	web    *web.Server
+	// functions compiles and runs those of every view.
+	functions *function.Engine
+	dns       *dns.Server
+	web       *web.Server
 	// dnsZones and webZones are counts of single zones, nil when no metric names any.
 	dnsZones *perzone.Set[dns.ZoneCounts]
 	webZones *perzone.Set[web.ZoneCounts]
@@ -84,6 +87,9 @@ func (e *Edge) start(ctx context.Context) (err error) {
 		return err
 	}
 	e.watchPools()
+	if err := e.openFunctions(); err != nil {
+		return err
+	}
 	e.dnsZones, e.webZones = perzone.New[dns.ZoneCounts](e.cfg.MetricsZones), perzone.New[web.ZoneCounts](e.cfg.MetricsZones)
 	e.agent, err = node.New(node.Config{
 		Source: e.source, Host: e, Keys: e.cfg.PublicKeys, Dir: e.state, Interval: e.cfg.Interval, Wait: e.cfg.Wait,
@@ -144,6 +150,7 @@ func (e *Edge) run() {
 	running.Go(func() { e.prober.Run(work) })
 	running.Go(func() { e.checks.Run(work) })
 	running.Go(func() { e.tellPools(work) })
+	running.Go(func() { e.pruneFunctions(work) })
 	part("DNS on "+e.DNSAddr(), func() error { return e.dns.Serve(work) })
 	part("HTTP on "+e.HTTPAddr(), func() error { return e.web.Serve(work) })
 	part("admin on "+e.AdminAddr(), func() error {
@@ -170,6 +177,7 @@ func (e *Edge) Prepare(_ context.Context, c *seal.Candidate, epoch, generation u
 	begun := e.cfg.Now()
 	view, err := edge.Compile(e.live.Load(), c.Snapshot(), generation, edge.Options{
 		ServiceAddresses: e.cfg.ServiceAddresses, Epoch: epoch, Secrets: e.cfg.SecretIdentities, Monitor: e.pools,
+		Functions: e.functions,
 	})
 	if err != nil {
 		return nil, err
@@ -266,6 +274,11 @@ func (e *Edge) release() error {
 	}
 	if err := e.access.close(); err != nil {
 		e.cfg.Logger.Warn("access log not closed", "error", err)
+	}
+	if e.functions != nil {
+		if err := e.functions.Close(); err != nil {
+			e.cfg.Logger.Warn("functions were not closed", "error", err)
+		}
 	}
 	return e.state.Close()
 }
