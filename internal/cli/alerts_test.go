@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/guardyn-edge/guardyn/api"
+	"github.com/guardyn-edge/guardyn/internal/cli"
 	"github.com/guardyn-edge/guardyn/internal/host"
 	"github.com/guardyn-edge/guardyn/seal"
 )
@@ -88,7 +90,7 @@ func TestAlertsTellTheTruth(t *testing.T) {
 
 // promWords are what an expression here may have beside metrics, labels and numbers.
 var promWords = []string{
-	"absent", "count", "count_values", "histogram_quantile", "increase", "max", "min", "min_over_time", "rate", "sum", "vector",
+	"absent", "count", "count_values", "histogram_quantile", "increase", "max", "min", "min_over_time", "rate", "sum", "time", "vector",
 	"by", "on", "group_left", "and", "or",
 }
 
@@ -186,7 +188,9 @@ func shownByAFleet(t *testing.T) map[string]map[string]bool {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	env := map[string]string{}
-	for _, kv := range startDev(t, t.TempDir()) {
+	dir := t.TempDir()
+	environ := startDev(t, dir)
+	for _, kv := range environ {
 		name, value, _ := strings.Cut(kv, "=")
 		env[name] = value
 	}
@@ -204,6 +208,12 @@ func shownByAFleet(t *testing.T) map[string]map[string]bool {
 	}
 	_, err = op.CreateZone(ctx, api.NewZone{Name: "example.com"})
 	must(err)
+	var said strings.Builder
+	if code := cli.Run(ctx, []string{
+		"tls", "add", "example.com", "www.example.com", "--cert", filepath.Join(dir, "demo.pem"), "--key", filepath.Join(dir, "demo.key"),
+	}, cli.Env{Stdin: strings.NewReader(""), Stdout: &said, Stderr: &said, Environ: append(os.Environ(), environ...)}); code != 0 {
+		t.Fatal(said.String())
+	}
 	publish := func(content string, o api.RolloutOptions) *api.ApplyResult {
 		t.Helper()
 		_, err := op.AddRecord(ctx, "example.com", api.RecordEdit{Name: "www", Type: "A", Content: content})
@@ -214,7 +224,7 @@ func shownByAFleet(t *testing.T) map[string]map[string]bool {
 	}
 	publish("192.0.2.1", api.RolloutOptions{Mode: "direct"})
 
-	// A node that trusts other keys.
+	// A node that trusts other keys, and tells what it can.
 	made, err := op.CreateNode(ctx, api.NewNode{Name: "stranger"})
 	must(err)
 	key, err := seal.GenerateSigningKey()
@@ -224,6 +234,7 @@ func shownByAFleet(t *testing.T) map[string]map[string]bool {
 	stranger, err := host.StartEdge(ctx, host.EdgeConfig{
 		APIURL: env["GUARDYN_API_URL"], Token: made.Secret, PublicKeys: trusted, StateDir: t.TempDir(),
 		DNSAddr: "127.0.0.1:0", HTTPAddr: "127.0.0.1:0", AdminAddr: "127.0.0.1:0",
+		AccessLog: filepath.Join(t.TempDir(), "access.log"), TraceEndpoint: "http://127.0.0.1:1",
 	})
 	must(err)
 	defer func() { must(stranger.Close(context.WithoutCancel(ctx))) }()
@@ -244,7 +255,8 @@ func shownByAFleet(t *testing.T) map[string]map[string]bool {
 	must(err)
 	until(ctx, t, func() bool {
 		return scrape(t, node1, shown) && scrape(t, env["GUARDYN_API_URL"], shown) && scrape(t, "http://"+stranger.AdminAddr(), shown) &&
-			shown["guardyn_edge_config_refused"] != nil && shown["guardyn_edge_poll_age_seconds"] != nil && shown["guardyn_rollout_resolved_total"] != nil
+			shown["guardyn_edge_config_refused"] != nil && shown["guardyn_edge_poll_age_seconds"] != nil &&
+			shown["guardyn_edge_tls_certificate_expires_seconds"] != nil && shown["guardyn_rollout_resolved_total"] != nil
 	})
 	return shown
 }

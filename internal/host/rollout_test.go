@@ -30,7 +30,7 @@ type fleet struct {
 	record  string // id of the record that tells what is served
 }
 
-func startFleet(t *testing.T, cfg host.ControlConfig) *fleet {
+func startFleet(t *testing.T, cfg host.ControlConfig, configure ...func(*host.EdgeConfig)) *fleet {
 	t.Helper()
 	cfg.Lease, cfg.AllowedOrigins = 300*time.Millisecond, loopback()
 	f := &fleet{t: t, cfg: cfg, control: startControl(t, cfg)}
@@ -44,11 +44,15 @@ func startFleet(t *testing.T, cfg host.ControlConfig) *fleet {
 		if err != nil {
 			t.Fatal(err)
 		}
-		node, err := host.StartEdge(t.Context(), host.EdgeConfig{
+		edge := host.EdgeConfig{
 			APIURL: "http://" + f.control.Addr(), Token: made.Secret, PublicKeys: trusted, StateDir: t.TempDir(),
 			DNSAddr: "127.0.0.1:0", HTTPAddr: "127.0.0.1:0", AdminAddr: "127.0.0.1:0",
 			AllowedOrigins: loopback(), RateLimitExempt: loopback(), Interval: 100 * time.Millisecond, Logger: cfg.Logger, TraceEndpoint: cfg.TraceEndpoint,
-		})
+		}
+		for _, c := range configure {
+			c(&edge)
+		}
+		node, err := host.StartEdge(t.Context(), edge)
 		if err != nil {
 			t.Fatal(err)
 		}
