@@ -11,6 +11,7 @@ import (
 
 	"github.com/gaissmai/bart"
 
+	"github.com/guardyn-edge/guardyn/edge/cache"
 	"github.com/guardyn-edge/guardyn/edge/function"
 	"github.com/guardyn-edge/guardyn/edge/pool"
 	"github.com/guardyn-edge/guardyn/edge/ratelimit"
@@ -208,6 +209,7 @@ func compileZone(c *rrset.Compiler, old *Zone, z *zone.Zone, v *View) (*Zone, er
 			return nil, err
 		}
 	}
+	out.Cache = cache.NewPolicy(z.CachePolicy)
 	if out.TrustedProxies, err = compilePrefixes(z.Settings.TrustedProxies); err != nil {
 		return nil, fmt.Errorf("trusted_proxies: %w", err)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/gaissmai/bart"
 
+	"github.com/guardyn-edge/guardyn/edge/cache"
 	"github.com/guardyn-edge/guardyn/edge/function"
 	"github.com/guardyn-edge/guardyn/edge/pool"
 	"github.com/guardyn-edge/guardyn/edge/ratelimit"
@@ -114,6 +115,8 @@ type Zone struct {
 	Pools *pool.Set
 	// TrustedProxies holds the prefixes of the setting trusted_proxies; nil when there are none.
 	TrustedProxies *bart.Lite
+	// Cache is the zone's policy of the cache, before rules; nil when the zone's cache is turned off.
+	Cache *cache.Policy
 	// TLS holds certificates and the settings of connections over TLS.
 	TLS TLS
 	// Functions holds the zone's by name; nil when there are none.

@@ -150,8 +150,8 @@ func position(s string) (int64, bool) {
 		if s[i] < '0' || s[i] > '9' {
 			return 0, false
 		}
-		if n = n*10 + int64(s[i]-'0'); n > 1<<60 {
-			n = 1 << 60
+		if n = n*10 + int64(s[i]-'0'); n > 1<<55 {
+			n = 1 << 55
 		}
 	}
 	return n, true

@@ -261,7 +261,8 @@ func (f *Flight) Write(p []byte) (why string, err error) {
 		return "", nil
 	}
 	if need := len(f.body) + len(p); need > cap(f.body) {
-		size := min(max(2*int64(cap(f.body)), int64(need), 4<<10), max(int64(need), f.cache.maxObject))
+		size := min(max(2*int64(cap(f.body)), 4<<10), f.cache.maxObject-f.object.size)
+		size = max(size, int64(need))
 		if why = f.reserve(size + f.object.size); why != "" {
 			return why, nil
 		}

@@ -17,8 +17,13 @@ type recorder struct {
 	conn    *wireConn
 	version string // of the snapshot, when it is to be told
 	hsts    string // Strict-Transport-Security, empty for none
-	status  int    // 0 before the header is written
-	bytes   int64
+	// cacheStatus is what this cache adds to Cache-Status, nil for nothing.
+	cacheStatus []string
+	// sink takes the body instead of the client, nil when nothing does; sunk is how much.
+	sink   io.Writer
+	sunk   int64
+	status int // 0 before the header is written
+	bytes  int64
 }
 
 // WriteHeader implements http.ResponseWriter. The version is set here, on the final header alone, since
@@ -31,6 +36,9 @@ func (w *recorder) WriteHeader(status int) {
 		if w.version != "" {
 			w.Header()[versionHeader] = []string{w.version}
 		}
+		if w.cacheStatus != nil {
+			w.addCacheStatus()
+		}
 		if w.hsts != "" {
 			w.Header()["Strict-Transport-Security"] = []string{w.hsts}
 		}
@@ -38,8 +46,24 @@ func (w *recorder) WriteHeader(status int) {
 	w.ResponseWriter.WriteHeader(status)
 }
 
+// addCacheStatus adds this cache's member behind those of caches nearer to the origin (RFC 9211 §2).
+func (w *recorder) addCacheStatus() {
+	h := w.Header()
+	before := h["Cache-Status"]
+	if len(before) == 0 {
+		h["Cache-Status"] = w.cacheStatus
+		return
+	}
+	h["Cache-Status"] = append(before[:len(before):len(before)], w.cacheStatus...)
+}
+
 // Write implements io.Writer.
 func (w *recorder) Write(p []byte) (int, error) {
+	if w.sink != nil {
+		n, err := w.sink.Write(p)
+		w.sunk += int64(n)
+		return n, err
+	}
 	if w.status == 0 {
 		w.WriteHeader(http.StatusOK)
 	}
@@ -48,8 +72,14 @@ func (w *recorder) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// flush sends what was written.
+// flush sends what was written for the client.
 func (w *recorder) flush() {
+	if w.sink == nil {
+		w.flushClient()
+	}
+}
+
+func (w *recorder) flushClient() {
 	if f, ok := w.ResponseWriter.(http.Flusher); ok {
 		f.Flush()
 	}
@@ -69,6 +99,9 @@ func (w *recorder) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 
 // fail answers with the zone's error page for status, or with a plain one that says text.
 func (x *exchange) fail(status int, text string) {
+	if x.cache.on && x.failing(status) {
+		return
+	}
 	if x.zone != nil {
 		if page, ok := x.zone.Config.Settings.ErrorPages[strconv.Itoa(status)]; ok {
 			x.answer(status, "text/html; charset=utf-8", page)

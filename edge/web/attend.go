@@ -73,6 +73,12 @@ func (c *wireConn) end() {
 // release, once that is over. The context of the request itself tells it by HTTP/2 alone, and behind a body.
 func (x *exchange) context() (ctx context.Context, release func()) {
 	conn := x.ownConn()
+	if f := x.cache.flight; f != nil {
+		if conn != nil {
+			conn.attend()
+		}
+		return f.Context(x.server.life), func() {}
+	}
 	if conn == nil || conn.eager.Load() {
 		return x.r.Context(), func() {}
 	}

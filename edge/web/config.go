@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/guardyn-edge/guardyn/edge"
+	"github.com/guardyn-edge/guardyn/edge/cache"
 	"github.com/guardyn-edge/guardyn/edge/perzone"
 )
 
@@ -38,6 +39,11 @@ type Config struct {
 	Trace func(*Trace)
 	// Zones counts requests by zone, beside Metrics; nil: no zone's are.
 	Zones *perzone.Set[ZoneCounts]
+	// Cache is where answers are kept, beyond the server too; nil: nothing is cached.
+	Cache *cache.Cache
+	// CacheWait is how long a request waits for the answer that another one of the same key brings, default 10s, before it asks the
+	// origin itself. MaxRequestsPerZone bounds how many wait.
+	CacheWait time.Duration
 	// Resolver of origin host names; nil: the system's.
 	Resolver *net.Resolver
 	// OriginRoots are the authorities that origins' certificates are verified against; nil: the system's.
@@ -91,6 +97,7 @@ func (c Config) withDefaults() Config {
 		{&c.StreamIdleTimeout, 5 * time.Minute},
 		{&c.OriginIdleTimeout, 90 * time.Second},
 		{&c.Grace, 10 * time.Second},
+		{&c.CacheWait, 10 * time.Second},
 	} {
 		if *d.v <= 0 {
 			*d.v = d.value

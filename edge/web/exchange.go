@@ -50,6 +50,8 @@ type exchange struct {
 	trace  *requestTrace // nil for a request that is not traced
 	meters *meters       // the share of the server's that this value counts in, whatever request it is used for
 
+	cache caching
+
 	// Of the access log.
 	logged    []string // rules of action log, and what ended the request early
 	originErr error
@@ -81,12 +83,19 @@ func (x *exchange) ownConn() *wireConn {
 
 // watch releases c when the client leaves, until unwatch.
 func (x *exchange) watch(c *originConn) {
+	if f := x.cache.flight; f != nil {
+		f.Cancels(c.release)
+		if x.cache.background {
+			x.stopWatch = context.AfterFunc(x.r.Context(), c.release)
+		}
+		return
+	}
 	conn := x.ownConn()
 	if conn == nil {
 		x.stopWatch = context.AfterFunc(x.r.Context(), c.release)
 		return
 	}
-	conn.origin.Store(c)
+	conn.leave.Store(&c.release)
 	if conn.gone.Load() {
 		c.release()
 	}
@@ -94,16 +103,23 @@ func (x *exchange) watch(c *originConn) {
 
 // unwatch reports whether the client has stayed; else the connection to the origin is closed or about to be.
 func (x *exchange) unwatch() bool {
+	if f := x.cache.flight; f != nil {
+		f.Cancels(nil)
+		return (x.stopWatch == nil || x.stopWatch()) && !f.Cancelled()
+	}
 	if x.stopWatch != nil {
 		return x.stopWatch()
 	}
 	conn := x.ownConn()
-	conn.origin.Store(nil)
+	conn.leave.Store(nil)
 	return !conn.gone.Load()
 }
 
-// left reports whether the client has left.
+// left reports whether the client has left, and nobody else waits for the answer.
 func (x *exchange) left() bool {
+	if f := x.cache.flight; f != nil {
+		return f.Cancelled() || x.server.life.Err() != nil
+	}
 	conn := x.ownConn()
 	return x.r.Context().Err() != nil || conn != nil && conn.gone.Load()
 }

@@ -63,7 +63,8 @@ func (x *exchange) forwardHTTP1(c *originConn) {
 	if !x.relay(c, t) {
 		x.unwatch()
 		c.Close()
-		panic(http.ErrAbortHandler) // as net/http asks of a handler that cannot end its answer
+		x.abandon()
+		return
 	}
 	whole := x.pump == nil || x.pump.end()
 	x.pump = nil

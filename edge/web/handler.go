@@ -126,15 +126,22 @@ func (x *exchange) handle(start time.Time, admitted, mismatch bool) {
 	if !x.limitBody(x.zone.MaxBody) {
 		return
 	}
-	for i := range s.phases {
-		if p := &s.phases[i]; p.request != nil && x.zone.Rules != nil && !x.skipped[p.name] && p.request(x, p.name) {
-			return
+	defer x.closeCache()
+	if !x.run(s.phases) {
+		x.produce()
+	}
+	x.endCache()
+}
+
+// run passes the request through phases. true: it is answered.
+func (x *exchange) run(phases []phase) bool {
+	for i := range phases {
+		p := &phases[i]
+		if p.request != nil && (p.always || x.zone.Rules != nil && !x.skipped[p.name]) && p.request(x, p.name) {
+			return true
 		}
 	}
-	if !x.chooseTarget() {
-		return
-	}
-	x.forward()
+	return false
 }
 
 // receive learns who asks, takes from the head what a client may not say or what ends at this node, and decides whether the request

@@ -20,8 +20,9 @@ func (x *exchange) relay(c *originConn, t *transit) bool {
 		x.closeConnection()
 	}
 	announced := x.answerHeader(&t.head)
-	x.respond(t.head.status)
 	b := &t.body
+	x.cache.whole = b.state == bodyEnded || b.state == bodyCounted && b.left <= int64(len(b.in))
+	x.respond(t.head.status)
 	if b.state == bodyToTheEnd || b.state == bodyChunkSize {
 		// Of an answer whose length nobody knows, such as a stream of events, nothing is held back while the origin
 		// is waited for.
@@ -75,29 +76,43 @@ func (x *exchange) relayBody(b *originBody, pending *bool) bool {
 func (x *exchange) brokenOff(err error) {
 	if !x.left() && (x.body == nil || x.body.failure() == nil) {
 		x.result.Err = err
-		x.originErr = fmt.Errorf("%w after %d octets: %w", errBrokenOff, x.w.bytes, err)
+		x.originErr = fmt.Errorf("%w after %d octets: %w", errBrokenOff, max(x.w.bytes, x.w.sunk), err)
 		x.tryFailed(x.originErr)
 		x.server.counters.originErrors.Add(1)
 	}
 	x.w.flush()
 }
 
-// respond runs the rules of the response phases and sends the answer's head.
+// respond is told that the head of an origin's answer is in the client's header, and sends it, unless the cache has the answer. Either way
+// the body is written to the client's writer then.
 func (x *exchange) respond(status int) {
-	x.runResponsePhases(status)
+	x.came(status)
+	if x.cache.on && x.cacheAnswer(status) {
+		return
+	}
+	x.begin(status)
+}
+
+// begin runs the rules of the response phases and sends the answer's head.
+func (x *exchange) begin(status int) {
+	x.runResponsePhases()
 	if h := x.w.Header(); len(h["Content-Type"]) == 0 {
 		h["Content-Type"] = nil // keeps net/http from guessing one
 	}
 	x.w.WriteHeader(status)
 }
 
-// runResponsePhases notes the status and lets rules change the header.
-func (x *exchange) runResponsePhases(status int) {
-	h := x.w.Header()
+// came notes that an origin's answer has come.
+func (x *exchange) came(status int) {
 	now := time.Now()
 	x.result.Status, x.result.Latency = status, now.Sub(x.sent)
 	x.meters.firstByte.Observe(now.Sub(x.asked))
 	x.tryAnswered(status, now)
+}
+
+// runResponsePhases lets rules change the client's header.
+func (x *exchange) runResponsePhases() {
+	h := x.w.Header()
 	s := x.server
 	for i := range s.phases {
 		if p := &s.phases[i]; p.response != nil && x.zone.Rules != nil && !x.skipped[p.name] {
@@ -164,7 +179,7 @@ func (x *exchange) trailerPasses(name string) bool {
 
 // relayTrailer sends what came after the body.
 func (x *exchange) relayTrailer(trailer []field, announced []string) bool {
-	if len(trailer) == 0 && len(announced) == 0 {
+	if len(trailer) == 0 && len(announced) == 0 || x.w.sink != nil {
 		return true
 	}
 	x.w.flush() // else net/http gives a short body a length, and no chunks to have trailers after

@@ -138,7 +138,7 @@ func (x *exchange) exchangeHTTP2(ctx context.Context, cc *http2.ClientConn, mayR
 	}
 	defer idle.guard(func() { cancel(errIdle) })()
 	if !x.relayHTTP2(ctx, res, idle) {
-		panic(http.ErrAbortHandler) // as net/http asks of a handler that cannot end its answer
+		x.abandon()
 	}
 	return false
 }

@@ -14,6 +14,7 @@ type phase struct {
 	name zone.Phase
 	// request acts before the origin; true: the request is answered.
 	request func(x *exchange, name zone.Phase) bool
+	always  bool // without rules, and when they are skipped, too
 	// response acts on the header of the origin's answer.
 	response func(x *exchange, name zone.Phase, h http.Header)
 }
@@ -37,7 +38,9 @@ func phaseTable(order []zone.Phase) []phase {
 			p.response = (*exchange).transformResponse
 		case zone.PhaseRatelimit:
 			p.request = (*exchange).ratelimit
-		case zone.PhaseCache, zone.PhaseFunction:
+		case zone.PhaseCache:
+			p.request, p.always = (*exchange).cachePhase, true
+		case zone.PhaseFunction:
 		}
 		table[i] = p
 	}

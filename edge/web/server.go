@@ -27,7 +27,15 @@ type Server struct {
 	limits    *ratelimit.Limiter // outlives views
 	requests  chan struct{}      // a slot for each request being handled
 	drained   sync.Once
-	counters  counters
+
+	// life ends when the grace for what is under way does.
+	life    context.Context
+	endLife context.CancelFunc
+	// Of the cache: what runs behind it, and the exchanges that no client waits for, with a slot for each.
+	behindCache []phase
+	fetches     chan struct{}
+	fetching    sync.WaitGroup
+	counters    counters
 }
 
 // NewServer returns a server that does not listen yet.
@@ -36,6 +44,13 @@ func NewServer(c Config) *Server {
 	s.requests = make(chan struct{}, s.config.MaxRequests)
 	s.conns = newConnSet(s.config.MaxConnections)
 	s.phases = phaseTable(zone.Phases())
+	for i := range s.phases {
+		if s.phases[i].name == zone.PhaseCache {
+			s.behindCache = s.phases[i+1:]
+		}
+	}
+	s.life, s.endLife = context.WithCancel(context.Background())
+	s.fetches = make(chan struct{}, maxFetches)
 	s.limits = ratelimit.New(0, s.config.Now())
 	s.origins = newOrigins(&s.config, newDialer(&s.config, &s.counters.originRefused))
 	logger := s.config.stdLogger()
@@ -129,6 +144,7 @@ func (s *Server) shutdown() {
 	}
 	s.http.Shutdown(ctx) //nolint:errcheck // what it could not end is closed below
 	s.awaitTLS(ctx)
+	s.endLife()
 	s.http.Close()
 	s.conns.closeAll()
 	s.awaitTLS(context.Background())
@@ -152,6 +168,7 @@ func (s *Server) awaitTLS(ctx context.Context) {
 
 // Close stops listening and serving as the end of Serve's context does, without the grace.
 func (s *Server) Close() error {
+	s.endLife()
 	s.http.Close()
 	if s.plain == nil {
 		return nil
@@ -175,6 +192,7 @@ func (s *Server) drain() {
 		for range cap(s.requests) {
 			s.requests <- struct{}{}
 		}
+		s.fetching.Wait()
 		s.origins.close()
 	})
 }

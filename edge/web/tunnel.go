@@ -24,7 +24,8 @@ func (x *exchange) tunnel(c *originConn, t *transit) {
 	h := x.w.Header()
 	x.answerHeader(a)
 	delete(h, "Content-Length")
-	x.runResponsePhases(http.StatusSwitchingProtocols)
+	x.came(http.StatusSwitchingProtocols)
+	x.runResponsePhases()
 	h["Connection"], h["Upgrade"] = []string{"Upgrade"}, []string{upgrade}
 	client, buffered, err := x.w.Hijack()
 	if err != nil {

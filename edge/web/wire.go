@@ -62,10 +62,10 @@ type wireConn struct {
 	writeUntil atomic.Int64 // write deadline that is set, in Unix nanoseconds
 	// passthrough is set once the connection speaks something else than HTTP.
 	passthrough atomic.Bool
-	// gone is set once the client has left or ended its side; origin is the connection of the exchange that is at
-	// work, which is released then.
-	gone   atomic.Bool
-	origin atomic.Pointer[originConn]
+	// gone is set once the client has left or ended its side; leave is called then, nil for nothing: it ends what the exchange that
+	// is at work does for this client alone.
+	gone  atomic.Bool
+	leave atomic.Pointer[func()]
 	attention
 	// refused is set once what the client sent is refused.
 	refused atomic.Bool
@@ -137,8 +137,8 @@ func (c *wireConn) lost(err error) {
 		return
 	}
 	c.gone.Store(true)
-	if o := c.origin.Load(); o != nil {
-		o.release()
+	if leave := c.leave.Load(); leave != nil {
+		(*leave)()
 	}
 	if cancel := c.cancel.Load(); cancel != nil {
 		(*cancel)()

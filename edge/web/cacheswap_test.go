@@ -1,0 +1,104 @@
+package web
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+
+	"github.com/guardyn-edge/guardyn/zone"
+)
+
+// TestCacheOverSwaps: what is stored is served under a new view as long as that would have stored it the same way.
+func TestCacheOverSwaps(t *testing.T) {
+	ttl := func(n int) func(*zone.Zone) {
+		return cacheRule(`http.path == "/"`, zone.Parameters{TTL: zone.Duration(n) * seconds})
+	}
+	for _, tc := range []struct {
+		name          string
+		before, after []func(*zone.Zone)
+		hit           bool
+	}{
+		{"nothing changed", nil, nil, true},
+		{"a record changed", nil, []func(*zone.Zone){func(z *zone.Zone) { z.Records = append(z.Records, record("x.example.com", "192.0.2.9")) }}, true},
+		{"a rule of another phase", nil, []func(*zone.Zone){rule(zone.PhaseCustom, `http.path == "/x"`, zone.ActionBlock, zone.Parameters{})}, true},
+		{"a rule that does not match", nil, []func(*zone.Zone){cacheRule(`http.path == "/x"`, zone.Parameters{Bypass: true})}, true},
+		{"a rule in another place", []func(*zone.Zone){ttl(60)}, []func(*zone.Zone){cacheRule(`http.path == "/x"`, zone.Parameters{Bypass: true}), ttl(60)}, true},
+		{"a rule that bypasses", nil, []func(*zone.Zone){cacheRule(`true`, zone.Parameters{Bypass: true})}, false},
+		{"a rule with another ttl", []func(*zone.Zone){ttl(60)}, []func(*zone.Zone){ttl(61)}, false},
+		{"a rule is gone", []func(*zone.Zone){ttl(60)}, nil, false},
+		{"a rule has come", nil, []func(*zone.Zone){ttl(60)}, false},
+		{"the policy's ttl", nil, []func(*zone.Zone){policy(zone.CachePolicy{MaxTTL: 3600 * seconds})}, false},
+		{"the policy's stale window", nil, []func(*zone.Zone){policy(zone.CachePolicy{StaleIfError: seconds})}, false},
+		{"the policy's parameters of the key", nil, []func(*zone.Zone){policy(zone.CachePolicy{QueryMode: "none"})}, false},
+		{"the cache is turned off", nil, []func(*zone.Zone){policy(zone.CachePolicy{Disabled: true})}, false},
+		{"another zone of the name", nil, []func(*zone.Zone){func(z *zone.Zone) { z.ID = "0190c1d2-0000-7000-8000-00000000000f" }}, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			n, o, _ := cachingNode(t, tc.before...)
+			o.next(maxAge)
+			n.get("/")
+			n.publish(site(o.address, tc.after...))
+			o.next(maxAge)
+			got := n.get("/")
+			if hit := ownCacheStatus(got.header) == "hit"; hit != tc.hit || len(o.next("")) == 0 != tc.hit {
+				t.Errorf("Cache-Status: %v", got.header["Cache-Status"])
+			}
+		})
+	}
+}
+
+// TestAnswerOverASwap: an answer that was asked for under one view and comes under the next is stored as that would have it.
+func TestAnswerOverASwap(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		after  []func(*zone.Zone)
+		stored bool
+		ttl    string
+	}{
+		{"nothing changed", nil, true, "ttl=60"},
+		{"a record changed", []func(*zone.Zone){func(z *zone.Zone) { z.Records = append(z.Records, record("x.example.com", "192.0.2.9")) }}, true, "ttl=60"},
+		{"a rule that bypasses", []func(*zone.Zone){cacheRule(`true`, zone.Parameters{Bypass: true})}, false, ""},
+		{"a rule's ttl", []func(*zone.Zone){cacheRule(`true`, zone.Parameters{TTL: 30 * seconds})}, true, "ttl=30"},
+		{"the key's parameters", []func(*zone.Zone){policy(zone.CachePolicy{QueryMode: "none"})}, true, "ttl=60"},
+		{"the cache is turned off", []func(*zone.Zone){policy(zone.CachePolicy{Disabled: true})}, false, ""},
+		{"another zone of the name", []func(*zone.Zone){func(z *zone.Zone) { z.ID = "0190c1d2-0000-7000-8000-00000000000f" }}, false, ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			var c clock
+			entered, release := make(chan struct{}, 1), make(chan struct{})
+			o, asked := gatedOrigin(t, func(n int64, w http.ResponseWriter, _ *http.Request) {
+				w.Header()["Date"] = nil
+				w.Header().Set("Cache-Control", "max-age=60")
+				if n == 1 {
+					entered <- struct{}{}
+					<-release
+				}
+				io.WriteString(w, "body")
+			})
+			n := startNode(t, withCache(0, func(cfg *Config) { cfg.Now = c.now })...)
+			n.publish(site(o.address()))
+			var first *httptest.ResponseRecorder
+			var lead sync.WaitGroup
+			lead.Go(func() { first = n.serve(t.Context(), "/?q=1") })
+			<-entered
+			n.publish(site(o.address(), tc.after...))
+			close(release)
+			lead.Wait()
+			if first.Body.String() != "body" {
+				t.Errorf("who asked got %q", first.Body)
+			}
+			if stored := n.config.Cache.Stats().Stored == 1; stored != tc.stored {
+				t.Errorf("it was stored: %v", stored)
+			}
+			got := n.serve(t.Context(), "/?q=1")
+			if hit := asked.Load() == 1; hit != tc.stored {
+				t.Errorf("it is served: %v", hit)
+			}
+			if want := "guardyn; hit; " + tc.ttl; tc.stored && got.Header().Get("Cache-Status") != want {
+				t.Errorf("Cache-Status: %s, want %s", got.Header().Get("Cache-Status"), want)
+			}
+		})
+	}
+}
