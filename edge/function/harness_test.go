@@ -81,3 +81,5 @@ func failure(t testing.TB, f *Function, r *Request) *Error {
 
 // zoneFunction is a function without limits of its own.
 func zoneFunction(module []byte) zone.Function { return zone.Function{Module: module} }
+
+func mustAddr(s string) netip.Addr { return netip.MustParseAddr(s) }
