@@ -5,7 +5,7 @@ import (
 )
 
 // carriedPhases are the phases whose rules this build's nodes carry and do not run.
-var carriedPhases = []zone.Phase{zone.PhaseCache, zone.PhaseFunction}
+var carriedPhases = []zone.Phase{zone.PhaseCache}
 
 // carried warns of what a snapshot holds and this build's nodes do not act on: who publishes a cache rule must
 // not believe that it caches.

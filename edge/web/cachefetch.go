@@ -80,13 +80,13 @@ func (x *exchange) bring() {
 	x.endCache()
 }
 
-// produce has an origin answer, once more when a 304 was of another answer than the one that is stored.
+// produce has the function or an origin answer, once more when a 304 was of another answer than the one that is stored.
 func (x *exchange) produce() {
-	if !x.chooseTarget() {
+	if x.function == nil && !x.chooseTarget() {
 		return
 	}
 	x.cache.begun = x.server.config.Now()
-	x.forward()
+	x.fulfil()
 	if !x.cache.again {
 		return
 	}
@@ -94,6 +94,15 @@ func (x *exchange) produce() {
 	delete(x.r.Header, "If-None-Match")
 	delete(x.r.Header, "If-Modified-Since")
 	x.result = pool.Result{}
+	x.fulfil()
+}
+
+// fulfil answers by the function or the origin that was chosen.
+func (x *exchange) fulfil() {
+	if x.function != nil {
+		x.callFunction()
+		return
+	}
 	x.forward()
 }
 

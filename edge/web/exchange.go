@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/guardyn-edge/guardyn/edge"
+	"github.com/guardyn-edge/guardyn/edge/function"
 	"github.com/guardyn-edge/guardyn/edge/pool"
 	"github.com/guardyn-edge/guardyn/edge/rules"
 	"github.com/guardyn-edge/guardyn/zone"
@@ -30,15 +31,17 @@ type exchange struct {
 
 	skipped map[zone.Phase]bool
 	pool    string // of a route rule
-	target  *target
-	to      target         // what target points to for a pool's origin
-	tried   []*pool.Origin // that no connection could be opened to
-	sticky  string         // Set-Cookie that goes with the origin's answer
-	result  pool.Result    // of the origin
-	sent    time.Time      // when the target was asked
-	asked   time.Time      // when the request's head went over a connection
-	body    *requestBody   // nil without a body
-	pump    *pump          // sends the body on, nil when none is at work
+	// function answers in place of the origin; nil when none does.
+	function *function.Function
+	target   *target
+	to       target         // what target points to for a pool's origin
+	tried    []*pool.Origin // that no connection could be opened to
+	sticky   string         // Set-Cookie that goes with the origin's answer
+	result   pool.Result    // of the origin
+	sent     time.Time      // when the target was asked
+	asked    time.Time      // when the request's head went over a connection
+	body     *requestBody   // nil without a body
+	pump     *pump          // sends the body on, nil when none is at work
 	// stopBody ends the reading of a body that goes on beside the exchange, and waits for it; nil when none does.
 	stopBody func()
 	// stopWatch ends the watch over the client by its context; nil when its connection tells.

@@ -278,19 +278,7 @@ func (x *exchange) originFailed(err error) {
 			x.stopBody() // an answer must not wait for the client's body
 		}
 		unread = !b.ended.Load()
-		var tooLarge *http.MaxBytesError
-		switch {
-		case errors.As(failure, &tooLarge):
-			x.failBody(http.StatusRequestEntityTooLarge, bodyTooLarge)
-			return
-		case stalled:
-			x.failBody(http.StatusRequestTimeout, "The request's body did not arrive in time.")
-			return
-		case x.w.conn != nil && x.w.conn.refused.Load():
-			x.failBody(http.StatusBadRequest, "The request's body is malformed.")
-			return
-		case failure != nil && !x.left():
-			x.failBody(http.StatusBadRequest, "The request's body is malformed.") // by net/http, which is stricter here
+		if x.bodyFailed(failure, stalled) {
 			return
 		}
 	}
@@ -307,6 +295,24 @@ func (x *exchange) originFailed(err error) {
 		return
 	}
 	x.fail(http.StatusBadGateway, "The site's server could not be reached.")
+}
+
+// bodyFailed answers for a body that did not come to its end; false: it did not fail, or the client left.
+func (x *exchange) bodyFailed(failure error, stalled bool) bool {
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(failure, &tooLarge):
+		x.failBody(http.StatusRequestEntityTooLarge, bodyTooLarge)
+	case stalled:
+		x.failBody(http.StatusRequestTimeout, "The request's body did not arrive in time.")
+	case x.w.conn != nil && x.w.conn.refused.Load():
+		x.failBody(http.StatusBadRequest, "The request's body is malformed.")
+	case failure != nil && !x.left():
+		x.failBody(http.StatusBadRequest, "The request's body is malformed.") // by net/http, which is stricter here
+	default:
+		return false
+	}
+	return true
 }
 
 // clientLeft ends the exchange without an answer; net/http would write an empty 200.

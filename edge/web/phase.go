@@ -41,6 +41,7 @@ func phaseTable(order []zone.Phase) []phase {
 		case zone.PhaseCache:
 			p.request, p.always = (*exchange).cachePhase, true
 		case zone.PhaseFunction:
+			p.request = (*exchange).chooseFunction
 		}
 		table[i] = p
 	}

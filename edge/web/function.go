@@ -1,0 +1,147 @@
+package web
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"strconv"
+
+	"github.com/guardyn-edge/guardyn/edge/function"
+	"github.com/guardyn-edge/guardyn/zone"
+)
+
+// chooseFunction notes the function that the first rule names, to be called in place of the origin.
+func (x *exchange) chooseFunction(name zone.Phase) bool {
+	for rule := range x.zone.Rules.Matching(name, &x.rule) {
+		if x.common(rule) {
+			return false
+		}
+		if rule.Action == zone.ActionFunction {
+			x.note(rule)
+			if x.function = x.zone.Functions[rule.Parameters.Function]; x.function == nil {
+				x.fail(http.StatusServiceUnavailable, "The site has no function for this request.") // as no sound build publishes it
+				return true
+			}
+			return false
+		}
+	}
+	return false
+}
+
+// callFunction answers by the function that was chosen.
+func (x *exchange) callFunction() {
+	if x.body != nil {
+		defer x.body.stop()
+	}
+	request := x.functionRequest()
+	ctx, attend, release := x.functionContext()
+	request.Attend = attend
+	resp, err := x.function.Call(ctx, request)
+	release()
+	if x.body != nil && !x.body.ended.Load() {
+		x.closeConnection()
+	}
+	if err != nil {
+		x.functionFailed(err)
+		return
+	}
+	h := x.w.Header()
+	connection := resp.Header["Connection"]
+	for name, values := range resp.Header {
+		if !endsHere(name) && !nodeField(name) && !listed(connection, name) {
+			h[name] = values
+		}
+	}
+	hasBody := resp.Status != http.StatusNoContent && resp.Status != http.StatusNotModified
+	if hasBody {
+		h["Content-Length"] = []string{strconv.Itoa(len(resp.Body))}
+	}
+	x.cache.whole = true
+	if !x.cache.on || !x.cacheAnswer(resp.Status) {
+		x.begin(resp.Status)
+	}
+	if hasBody && x.r.Method != http.MethodHead {
+		x.w.Write(resp.Body) //nolint:errcheck // a client that left needs no answer
+	}
+}
+
+// functionContext is the context of a call, which is done once nobody wants its answer. attend is called when the call begins to
+// wait for something or takes long: to learn of a client that leaves costs more than most calls.
+func (x *exchange) functionContext() (ctx context.Context, attend, release func()) {
+	none := func() {}
+	conn := x.ownConn()
+	if conn == nil || conn.eager.Load() || x.cache.flight != nil {
+		ctx, release = x.context()
+		return ctx, none, release
+	}
+	ctx, cancel := context.WithCancel(x.r.Context())
+	conn.cancel.Store(&cancel)
+	attend = func() {
+		conn.attend()
+		if conn.gone.Load() {
+			cancel()
+		}
+	}
+	return ctx, attend, func() {
+		conn.cancel.Store(nil)
+		cancel()
+	}
+}
+
+// functionRequest is the request as a function sees it: the form that rules saw, and the fields that an origin would get.
+func (x *exchange) functionRequest() *function.Request {
+	r := &function.Request{
+		Method: x.r.Method, Scheme: x.scheme, Host: x.rule.Host, Path: x.rule.Path, Query: x.rule.Query, Protocol: x.r.Proto,
+		Client: x.rule.Client, Port: x.port(), Header: x.r.Header, Length: x.r.ContentLength,
+	}
+	if x.body != nil {
+		r.Body, r.Interrupt = x.body, x.body.interrupt
+	}
+	return r
+}
+
+// port is where the client asked: what the Host field says, or what the scheme means.
+func (x *exchange) port() uint16 {
+	if _, text, err := net.SplitHostPort(x.r.Host); err == nil {
+		if n, err := strconv.ParseUint(text, 10, 16); err == nil {
+			return uint16(n)
+		}
+	}
+	if x.scheme == "https" {
+		return 443
+	}
+	return 80
+}
+
+// maxTold bounds what the access log tells of a function's standard error, in bytes.
+const maxTold = 256
+
+// functionFailed answers for a function that did not: 502 when it failed by itself, 503 when a limit ended it or there was no place.
+func (x *exchange) functionFailed(err error) {
+	x.originErr = err
+	var failed *function.Error
+	if !errors.As(err, &failed) {
+		x.fail(http.StatusBadGateway, "The site's function failed.")
+		return
+	}
+	if told := bytes.TrimSpace(failed.Usage.Stderr); len(told) > 0 {
+		x.originErr = errors.New(err.Error() + ": " + strconv.Quote(string(told[max(0, len(told)-maxTold):])))
+	}
+	switch {
+	case failed.Kind == function.Left:
+		x.clientLeft()
+	case failed.Kind == function.BodyFailed:
+		if !x.bodyFailed(x.body.failure(), x.body.stalled.Load()) {
+			x.clientLeft()
+		}
+	case failed.Kind == function.Busy:
+		x.w.Header().Set("Retry-After", "1")
+		x.fail(http.StatusServiceUnavailable, "This site's function has too much to do.")
+	case failed.Kind.Overrun():
+		x.fail(http.StatusServiceUnavailable, "The site's function took more than it may.")
+	default:
+		x.fail(http.StatusBadGateway, "The site's function failed.")
+	}
+}
