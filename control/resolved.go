@@ -1,46 +1,13 @@
 package control
 
 import (
-	"strings"
 	"sync"
 
 	"github.com/guardyn-edge/guardyn/barrier"
 )
 
 // Resolution is how rollouts ended, for metrics.
-type Resolution struct {
-	Outcome barrier.State
-	Reason  string // its class: "", "nack", "deadline", "restarted", "roster", "build", "operator", "deadman", "failed", "other"
-}
-
-// resolution of a rollout that is over.
-func resolution(ro barrier.Rollout) Resolution {
-	r := Resolution{Outcome: ro.State}
-	if ro.State != barrier.Aborted && ro.State != barrier.Reverted {
-		return r
-	}
-	of := func(s, class string) bool {
-		if r.Reason == "" && strings.Contains(ro.Reason, s) {
-			r.Reason = class
-		}
-		return r.Reason != ""
-	}
-	switch {
-	case strings.HasPrefix(ro.DecidedBy, "operator "):
-		r.Reason = "operator"
-	case strings.HasPrefix(ro.DecidedBy, "deadman of "):
-		r.Reason = "deadman"
-	case ro.DecidedBy == "roster change", strings.HasPrefix(ro.Reason, "the roster changed"):
-		r.Reason = "roster"
-	case strings.HasPrefix(ro.Reason, "the deadline passed"), strings.HasPrefix(ro.Reason, "not confirmed in time"):
-		r.Reason = "deadline"
-	case of("refused by ", "nack"), of("started after the proposal", "restarted"), of(": restarted in the window", "restarted"),
-		of("failed on ", "failed"), of(" built ", "build"):
-	default:
-		r.Reason = "other"
-	}
-	return r
-}
+type Resolution = barrier.Resolution
 
 // decisions remembers what this process judged, so that each end is counted by one process and once it took place. The zero
 // value is ready.
@@ -72,7 +39,7 @@ func (d *decisions) ended(ro barrier.Rollout) {
 	if d.counted == nil {
 		d.counted = make(map[Resolution]uint64)
 	}
-	d.counted[resolution(ro)]++
+	d.counted[ro.Resolution()]++
 }
 
 func (d *decisions) count() map[Resolution]uint64 {

@@ -54,6 +54,7 @@ var ErrReplace = errors.New("this process is to be replaced by another")
 
 // How a cohort is replaced, for people.
 const (
+	standaloneMode     = "a standalone bridge does not become a member of a cohort while it runs: stop it, and start the cohort"
 	replaceRefuse      = "to take it over, stop every member and then start them all: each runs what the source holds when it starts"
 	replaceCoordinated = "to take it over, leave it in the source, stop every member, and start all of them with another --cohort"
 )

@@ -92,6 +92,7 @@ func New(cfg Config) (*Host, error) {
 		if cfg.Process.MemberID == "" {
 			return nil, errors.New("bridge: who takes part in rollouts needs a member id")
 		}
+		r.Store = &watched{Store: r.Store}
 		cfg.Rollouts = &r
 	}
 	cfg.Process.RolloutStore = cfg.Rollouts != nil
@@ -227,7 +228,7 @@ func (h *Host) act(ctx context.Context, s sighting) error {
 			reason = s.reason // it runs, and the source is as bad as before
 		}
 	case stand:
-		h.setVersion(s.doc.Version)
+		h.setVersion(h.Running(), s.doc.Version)
 	case reload:
 		reason = h.reload(ctx, s.doc)
 	case refuse:
@@ -271,12 +272,12 @@ func (h *Host) act(ctx context.Context, s sighting) error {
 	return err
 }
 
-// setVersion notes that what runs is saved under another version.
-func (h *Host) setVersion(v uint64) {
+// setVersion notes that running is saved under another version, if it still is what runs.
+func (h *Host) setVersion(running *document.Document, v uint64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.running != nil && h.running.Version != v {
-		d := *h.running
+	if h.running == running && running.Version != v {
+		d := *running
 		d.Version = v
 		h.running = &d
 	}
@@ -288,7 +289,7 @@ func (h *Host) whyRefused(d *document.Document) string {
 	running, rung := h.running, h.rung
 	h.mu.Unlock()
 	if rung == Standalone {
-		return "a standalone bridge does not become a member of a cohort while it runs: stop it, and start the cohort"
+		return standaloneMode
 	}
 	change := document.Compare(running, d)
 	return fmt.Sprintf("a clustered bridge with rollout: refuse takes no change over while it runs (%s): %s", summary(change), replaceRefuse)

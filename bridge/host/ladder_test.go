@@ -116,6 +116,9 @@ func TestWindowTakenBack(t *testing.T) {
 				t.Errorf("%s: %+v, degraded by %q", m.id, s.Source, s.Degraded)
 			}
 		}
+		if got := sick.host.Resolved(); len(got) != 1 || got[barrier.Resolution{Outcome: barrier.Reverted, Reason: "failed"}]+got[barrier.Resolution{Outcome: barrier.Reverted, Reason: "deadline"}] != 1 {
+			t.Errorf("ended %v", got)
+		}
 		sick.rec.set(func(r *recorder) { clear(r.sick) })
 		w.home.write(text(3, windowed, "s", "x"))
 		w.run(3, time.Minute, w.members...)

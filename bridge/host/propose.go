@@ -99,7 +99,7 @@ func (h *Host) reconsider(ctx context.Context) {
 	if running == nil || !document.Same(running, want.doc) {
 		j, reason, rollout = h.deliberate(ctx, c, want, running)
 	} else {
-		h.setVersion(max(running.Version, want.doc.Version))
+		h.setVersion(running, max(running.Version, want.doc.Version))
 	}
 	h.mu.Lock()
 	h.seen.verb, h.seen.reason = verb(j), reason
