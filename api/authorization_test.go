@@ -56,6 +56,7 @@ func routeTable() map[string]routeRow {
 		"PUT /v1/zones/{zone}/cache-policy":    {who: "editor", body: `{"query_mode":"no such"}`},
 
 		"GET /v1/zones/{zone}/pools/{name}/status": {who: "viewer"},
+		"GET /v1/zones/{zone}/pool-status":         {who: "viewer"},
 
 		"GET /v1/zones/{zone}/purges":      {who: "viewer"},
 		"POST /v1/zones/{zone}/purges":     {who: "editor", body: `{"kind":"no such"}`},

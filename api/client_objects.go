@@ -69,6 +69,11 @@ func (c *Client) PoolStatus(ctx context.Context, zoneName, name string) (*PoolSt
 	return get[PoolStatus](ctx, c, path("v1", "zones", zoneName, "pools", name, "status"), nil)
 }
 
+// PoolStatuses returns how all pools of a zone do, by name.
+func (c *Client) PoolStatuses(ctx context.Context, zoneName string, o PageOptions) (*Page[PoolStatus], error) {
+	return get[Page[PoolStatus]](ctx, c, path("v1", "zones", zoneName, "pool-status"), o.values(nil))
+}
+
 // DeletePool deletes a pool.
 func (c *Client) DeletePool(ctx context.Context, zoneName, name string, o WriteOptions) error {
 	return c.delete(ctx, path("v1", "zones", zoneName, "pools", name), o)

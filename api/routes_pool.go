@@ -5,6 +5,20 @@ import "github.com/guardyn-edge/guardyn/control"
 func (h *Handler) poolRoutes() []*route {
 	return []*route{
 		read(route{
+			pattern: "/v1/zones/{zone}/pool-status", access: forUsers, role: "viewer", query: []string{"limit", "cursor"},
+			summary: "Tell on how many nodes each origin of each pool takes requests, by the pools' names",
+		}, func(c *call) (Page[PoolStatus], error) {
+			p, err := c.page()
+			if err != nil {
+				return Page[PoolStatus]{}, err
+			}
+			all, err := h.svc.PoolStatuses(c.r.Context(), c.principal, c.param("zone"))
+			if err != nil {
+				return Page[PoolStatus]{}, err
+			}
+			return pageOf(cut(all, func(s control.PoolStatus) string { return s.Pool }, p), poolStatusOf), nil
+		}),
+		read(route{
 			pattern: "/v1/zones/{zone}/pools/{name}/status", access: forUsers, role: "viewer",
 			summary: "Tell on how many nodes each origin of a pool takes requests",
 		}, func(c *call) (PoolStatus, error) {

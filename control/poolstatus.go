@@ -52,27 +52,57 @@ func (s *Service) PoolStatus(ctx context.Context, p Principal, ref, name string)
 	if err != nil {
 		return PoolStatus{}, err
 	}
+	all, err := s.poolStatuses(ctx, p, z, []Object[zone.Pool]{pool})
+	if err != nil {
+		return PoolStatus{}, err
+	}
+	return all[0], nil
+}
+
+// PoolStatuses returns how all pools of a zone do, by name (viewer). It reads the nodes once.
+func (s *Service) PoolStatuses(ctx context.Context, p Principal, ref string) ([]PoolStatus, error) {
+	z, err := s.zoneFor(ctx, p, RoleViewer, ref)
+	if err != nil {
+		return nil, err
+	}
+	pools, err := s.Pools().List(ctx, p, string(z.ID))
+	if err != nil || len(pools) == 0 {
+		return nil, err
+	}
+	return s.poolStatuses(ctx, p, z, pools)
+}
+
+// poolOrigin is an origin as nodes name it.
+type poolOrigin struct{ pool, origin string }
+
+// poolStatuses passes over the nodes once for pools of z.
+func (s *Service) poolStatuses(ctx context.Context, p Principal, z ZoneRow, pools []Object[zone.Pool]) ([]PoolStatus, error) {
 	nodes, err := s.store.ListNodes(ctx)
 	if err != nil {
-		return PoolStatus{}, fmt.Errorf("listing nodes: %w", err)
+		return nil, fmt.Errorf("listing nodes: %w", err)
 	}
-	out := PoolStatus{Zone: z.Name, Pool: pool.Name, Origins: make([]OriginStatus, len(pool.Value.Origins))}
-	at := make(map[string]*OriginStatus, len(out.Origins))
-	latest := make(map[string]time.Time, len(out.Origins))
-	for i, o := range pool.Value.Origins {
-		out.Origins[i] = OriginStatus{Name: o.Name, Address: o.Address, Enabled: o.Enabled == nil || *o.Enabled}
-		at[o.Name] = &out.Origins[i]
+	all := make([]PoolStatus, len(pools))
+	at, latest := make(map[poolOrigin]*OriginStatus), make(map[poolOrigin]time.Time)
+	for i, pool := range pools {
+		origins := make([]OriginStatus, len(pool.Value.Origins))
+		for j, o := range pool.Value.Origins {
+			origins[j] = OriginStatus{Name: o.Name, Address: o.Address, Enabled: o.Enabled == nil || *o.Enabled}
+			at[poolOrigin{pool.Name, o.Name}] = &origins[j]
+		}
+		all[i] = PoolStatus{Zone: z.Name, Pool: pool.Name, Origins: origins}
 	}
+	var told, unknown int
 	now := s.stored.at(s.now())
 	for _, n := range nodes {
 		if n.Acked == nil || n.Acked.Pools == nil || n.Acked.Pools.Omitted > 0 || now.Sub(n.LastSeen) > silentAfter {
-			out.Unknown++
+			unknown++
 			continue
 		}
-		out.Nodes++
+		told++
 		for _, d := range n.Acked.Pools.Down {
-			o := at[d.Origin]
-			if d.Zone != string(z.ID) || d.Pool != pool.Name || o == nil {
+			key := poolOrigin{d.Pool, d.Origin}
+			o := at[key]
+			if d.Zone != string(z.ID) || o == nil {
 				continue
 			}
 			if d.State == nodeproto.OriginEjected {
@@ -83,20 +113,23 @@ func (s *Service) PoolStatus(ctx context.Context, p Principal, ref, name string)
 			if o.Since.IsZero() || d.Since.Before(o.Since) {
 				o.Since = d.Since
 			}
-			if d.Error != "" && !d.Since.Before(latest[d.Origin]) {
-				o.Error, latest[d.Origin] = d.Error, d.Since
+			if d.Error != "" && !d.Since.Before(latest[key]) {
+				o.Error, latest[key] = d.Error, d.Since
 			}
 			if p.Operator {
 				o.DownOn = append(o.DownOn, n.Name)
 			}
 		}
 	}
-	for i := range out.Origins {
-		if o := &out.Origins[i]; o.Enabled {
-			o.Serving = max(0, out.Nodes-o.Unhealthy-o.Ejected)
+	for i := range all {
+		all[i].Nodes, all[i].Unknown = told, unknown
+		for j := range all[i].Origins {
+			if o := &all[i].Origins[j]; o.Enabled {
+				o.Serving = max(0, told-o.Unhealthy-o.Ejected)
+			}
 		}
 	}
-	return out, nil
+	return all, nil
 }
 
 // cleanPools returns a copy of what a node says of its pools, with what no node would say left out: one entry for each origin, in

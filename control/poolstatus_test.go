@@ -2,6 +2,7 @@ package control_test
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -69,6 +70,30 @@ func TestPoolStatus(t *testing.T) {
 			t.Errorf("%s: b %+v, off %+v", row.name, b, off)
 		}
 	}
+	// All pools of the zone in one pass, each as it is told of by itself.
+	if _, err := w.svc.Pools().Put(ctx, w.editor, "example.com", "alone", zone.Pool{Origins: []zone.Origin{{Name: "a", Address: "192.0.2.9:80"}}}, control.Any); err != nil {
+		t.Fatal(err)
+	}
+	for _, as := range []control.Principal{w.editor, w.operator} {
+		all, err := w.svc.PoolStatuses(ctx, as, "example.com")
+		if err != nil || len(all) != 2 || all[0].Pool != "alone" || all[1].Pool != "main" {
+			t.Fatalf("%+v, %v", all, err)
+		}
+		for _, got := range all {
+			if one, err := w.svc.PoolStatus(ctx, as, "example.com", got.Pool); err != nil || !reflect.DeepEqual(got, one) {
+				t.Errorf("%+v, by itself %+v, %v", got, one, err)
+			}
+		}
+		if a := all[0].Origins[0]; a.Serving != 3 || a.Error != "" {
+			t.Errorf("an origin of the same name in another pool: %+v", a)
+		}
+	}
+	w.zone(t, w.editor, "empty.example")
+	if all, err := w.svc.PoolStatuses(ctx, w.editor, "empty.example"); len(all) > 0 || err != nil {
+		t.Errorf("%+v, %v", all, err)
+	}
+	_, err = w.svc.PoolStatuses(ctx, w.editor, "none.example")
+	wantError(t, "no such zone", err, control.ErrNotFound)
 	_, err = w.svc.PoolStatus(ctx, w.editor, "example.com", "none")
 	wantError(t, "no such pool", err, control.ErrNotFound)
 }

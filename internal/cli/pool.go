@@ -65,22 +65,16 @@ With --watch it is shown again whenever it changes, until interrupted.`,
 
 // poolStatus asks for the pools that args name: one of a zone, or all.
 func poolStatus(ctx context.Context, c *api.Client, args []string) ([]api.PoolStatus, error) {
-	pools := args[1:]
-	if len(pools) == 0 {
-		var err error
-		if pools, err = names(ctx, args[0], c.Pools); err != nil {
-			return nil, err
-		}
+	if len(args) == 1 {
+		return collect(ctx, 0, func(ctx context.Context, o api.PageOptions) (*api.Page[api.PoolStatus], error) {
+			return c.PoolStatuses(ctx, args[0], o)
+		})
 	}
-	all := make([]api.PoolStatus, 0, len(pools))
-	for _, name := range pools {
-		s, err := c.PoolStatus(ctx, args[0], name)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, *s)
+	one, err := c.PoolStatus(ctx, args[0], args[1])
+	if err != nil {
+		return nil, err
 	}
-	return all, nil
+	return []api.PoolStatus{*one}, nil
 }
 
 func (a *app) printPoolStatus(all []api.PoolStatus) error {
