@@ -28,7 +28,7 @@ haproxy) why="the node is measured beside HAProxy" ;;
 curl) why="the demo and the documents' commands ask nodes with it" ;;
 dig) why="the demo and the documents' commands ask nodes with it"; packages=(bind9-dnsutils) ;;
 dnsperf | wrk) why="it is what loads the servers" ;;
-h2load) why="it is what loads the servers"; packages=(nghttp2-client) ;;
+h2load) why="it loads the servers, in tests too"; packages=(nghttp2-client) ;;
 npm) why="the tests fetch DynamoDB Local from an npm package" ;;
 gcc) why="Go's race detector needs a C compiler"; packages+=(libc6-dev) ;;
 esac

@@ -131,17 +131,21 @@ type fleet struct {
 	control  *process
 	nodes    []*edgeNode
 	origin   string // host:port of the demo origin
+	identity string // of age, that nodes open private keys with; empty: they serve no HTTPS
+	// recipient is the identity's.
+	recipient string
 }
 
 type edgeNode struct {
 	f                *fleet
 	name, token, dir string
 	dns, http, admin string
+	https            string // empty: HTTPS is not served
 	*process
 }
 
-// newFleet starts a control plane and n nodes. database is empty for SQLite.
-func newFleet(t testing.TB, database string, n int) *fleet {
+// newFleet starts a control plane and n nodes. database is empty for SQLite; change, if any, comes before the start.
+func newFleet(t testing.TB, database string, n int, change ...func(*fleet)) *fleet {
 	t.Helper()
 	key, err := seal.GenerateSigningKey()
 	if err != nil {
@@ -150,6 +154,9 @@ func newFleet(t testing.TB, database string, n int) *fleet {
 	f := &fleet{t: t, dir: t.TempDir(), database: database, key: key, apiAddr: freeAddr(t), origin: startOrigin(t)}
 	if f.database == "" {
 		f.database = "sqlite:" + filepath.Join(f.dir, "guardyn.db")
+	}
+	for _, c := range change {
+		c(f)
 	}
 	out := f.run([]string{"GUARDYN_DATABASE_URL=" + f.database}, "migrate", "--bootstrap-operator", "op@example.com", "--workspace", "Amthal Group", "--json")
 	var boot struct {
@@ -172,6 +179,9 @@ func newFleet(t testing.TB, database string, n int) *fleet {
 			f: f, name: name, token: added.Token, dir: filepath.Join(f.dir, name),
 			dns: freeAddr(t), http: freeAddr(t), admin: freeAddr(t),
 		}
+		if f.identity != "" {
+			node.https = freeAddr(t)
+		}
 		node.start()
 		f.nodes = append(f.nodes, node)
 	}
@@ -185,22 +195,30 @@ func (f *fleet) startControl() {
 }
 
 func (f *fleet) controlEnv() []string {
-	return []string{
+	env := []string{
 		"GUARDYN_DATABASE_URL=" + f.database, "GUARDYN_CONFIG_SIGNING_KEY=" + f.key.SecretHex(),
 		"GUARDYN_LISTEN=" + f.apiAddr, "GUARDYN_ALLOWED_ORIGINS=127.0.0.0/8", "GUARDYN_CONFIG_PUBLIC_KEYS=" + f.publicKeys(),
 	}
+	if f.recipient != "" {
+		env = append(env, "GUARDYN_SECRET_RECIPIENT="+f.recipient)
+	}
+	return env
 }
 
 func (n *edgeNode) start() {
 	n.f.t.Helper()
-	n.process = startProcess(n.f.t, n.name, []string{
+	env := []string{
 		"GUARDYN_API_URL=http://" + n.f.apiAddr, "GUARDYN_NODE_TOKEN=" + n.token,
 		"GUARDYN_CONFIG_PUBLIC_KEYS=" + n.f.publicKeys(), "GUARDYN_STATE_DIR=" + n.dir,
 		"GUARDYN_DNS_LISTEN=" + n.dns, "GUARDYN_HTTP_LISTEN=" + n.http, "GUARDYN_ADMIN_LISTEN=" + n.admin,
 		"GUARDYN_EDGE_ADDRESSES=192.0.2.53,2001:db8::53", "GUARDYN_ALLOWED_ORIGINS=127.0.0.0/8",
 		"GUARDYN_RATE_LIMIT_EXEMPT=127.0.0.0/8",
 		"GUARDYN_DNS_NSID=" + n.name, "GUARDYN_DNS_VERSION_CLIENTS=127.0.0.0/8",
-	}, "edge")
+	}
+	if n.https != "" {
+		env = append(env, "GUARDYN_HTTPS_LISTEN="+n.https, "GUARDYN_SECRET_IDENTITIES="+n.f.identity)
+	}
+	n.process = startProcess(n.f.t, n.name, env, "edge")
 	n.f.await(n.name+" alive", func() error { return httpOK("http://" + n.admin + "/healthz") })
 }
 

@@ -7,12 +7,8 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/miekg/dns"
 
@@ -113,7 +109,12 @@ func askMark(c *dns.Client, server string, q dns.Question) (string, error) {
 
 // askPage fetches the proxied page and checks that every part of the answer is of one version.
 func askPage(c *http.Client, addr string) (mark string, err error) {
-	req, err := http.NewRequest(http.MethodGet, "http://"+addr+"/page?x=1", nil)
+	return askURL(c, "http://"+addr+"/page?x=1")
+}
+
+// askURL is askPage for a node's URL of the page.
+func askURL(c *http.Client, url string) (mark string, err error) {
+	req, err := http.NewRequest(http.MethodGet, url, nil)
 	if err != nil {
 		return "", err
 	}
@@ -138,95 +139,6 @@ func askPage(c *http.Client, addr string) (mark string, err error) {
 		return "", fmt.Errorf("answer does not name its version")
 	}
 	return mark, nil
-}
-
-// TestAppliesUnderLoad publishes a hundred small changes, or as many as fit into the duration that
-// GUARDYN_TEST_SOAK names, while clients hammer both nodes over DNS (UDP and TCP) and HTTP: no request fails
-// and every answer is wholly of one version.
-func TestAppliesUnderLoad(t *testing.T) {
-	const applies = 100
-	more := func(k int) bool { return k <= applies }
-	if soak := os.Getenv("GUARDYN_TEST_SOAK"); soak != "" {
-		d, err := time.ParseDuration(soak)
-		if err != nil {
-			t.Fatal(err)
-		}
-		end := time.Now().Add(d)
-		more = func(int) bool { return time.Now().Before(end) }
-	}
-	f := newFleet(t, "", 2)
-	m := newMarked(f)
-	first, err := m.publish(t.Context(), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	f.serving(first)
-
-	ctx, stop := context.WithCancel(t.Context())
-	defer stop()
-	var clients sync.WaitGroup
-	var failures atomic.Int64
-	fail := func(what, server string, err error) {
-		if failures.Add(1) <= 10 {
-			t.Errorf("%s at %s: %v", what, server, err)
-		}
-	}
-	var answers [3]atomic.Int64
-	marks := make([]sync.Map, 3)
-	hammer := func(kind int, what, server string, ask func() (string, error)) {
-		clients.Go(func() {
-			for ctx.Err() == nil {
-				mark, err := ask()
-				if err != nil {
-					fail(what, server, err)
-					continue
-				}
-				answers[kind].Add(1)
-				marks[kind].Store(mark, true)
-			}
-		})
-	}
-	questions := []dns.Question{
-		{Name: "one.test.", Qtype: dns.TypeTXT},
-		{Name: "alias.one.test.", Qtype: dns.TypeTXT},
-	}
-	for _, n := range f.nodes {
-		for _, q := range questions {
-			hammer(0, "DNS over UDP, "+q.Name, n.dns, func() (string, error) {
-				return askMark(&dns.Client{Net: "udp", Timeout: 10 * time.Second}, n.dns, q)
-			})
-		}
-		hammer(1, "DNS over TCP", n.dns, func() (string, error) {
-			return askMark(&dns.Client{Net: "tcp", Timeout: 10 * time.Second}, n.dns, questions[0])
-		})
-		for range 2 {
-			client := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{}}
-			t.Cleanup(client.CloseIdleConnections)
-			hammer(2, "HTTP", n.http, func() (string, error) { return askPage(client, n.http) })
-		}
-	}
-	last := first
-	for k := 1; more(k) && failures.Load() == 0; k++ {
-		if last, err = m.publish(ctx, k); err != nil {
-			t.Error(err)
-			break
-		}
-	}
-	f.serving(last)
-	stop()
-	clients.Wait()
-	if n := failures.Load(); n > 0 {
-		t.Fatalf("%d requests failed", n)
-	}
-	for kind, what := range []string{"DNS over UDP", "DNS over TCP", "HTTP"} {
-		seen := 0
-		marks[kind].Range(func(any, any) bool { seen++; return true })
-		t.Logf("%s: %d answers, of %d versions", what, answers[kind].Load(), seen)
-		// A test whose clients saw only a version or two would prove nothing.
-		if seen < applies/4 {
-			t.Errorf("%s: clients saw %d of %d versions", what, seen, applies+1)
-		}
-	}
 }
 
 // TestControlPlaneAway kills the control plane: nodes answer; a node killed and started without it answers

@@ -1,0 +1,439 @@
+package e2e_test
+
+import (
+	"bufio"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"math/big"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+	"github.com/miekg/dns"
+
+	"github.com/guardyn-edge/guardyn/api"
+	"github.com/guardyn-edge/guardyn/zone"
+)
+
+const swapHost = "www.one.test"
+
+// swapFleet is a node on which everything is in use, with the origin that its clients speak to.
+type swapFleet struct {
+	*marked
+	*load
+	node  *edgeNode
+	roots *x509.CertPool
+}
+
+// newSwapFleet starts a control plane and one node that serves HTTPS, with TLS, a balancer over two origins, health checks and
+// rules in every phase.
+func newSwapFleet(t *testing.T) *swapFleet {
+	t.Helper()
+	out, err := exec.Command(gdn, "keys", "identity", "--json").Output()
+	var id struct{ Recipient, Identity string }
+	if err == nil {
+		err = json.Unmarshal(out, &id)
+	}
+	if err != nil || id.Identity == "" {
+		t.Fatalf("keys identity: %v\n%s", err, out)
+	}
+	f := newFleet(t, "", 1, func(f *fleet) {
+		f.identity, f.recipient, f.origin = id.Identity, id.Recipient, startBusyOrigin(t)
+	})
+	s := &swapFleet{marked: newMarked(f), load: &load{t: t}, node: f.nodes[0], roots: x509.NewCertPool()}
+	cert, key := selfSigned(t, swapHost)
+	s.roots.AppendCertsFromPEM(cert)
+	f.gdn("pool", "set", "one.test", "web", f.file("web.yaml",
+		"origins:\n  - {name: a, address: \""+f.origin+"\"}\n  - {name: b, address: \""+startBusyOrigin(t)+"\"}\nhealth: {path: /healthz, interval: 1s}\n"))
+	f.gdn("balancer", "set", "one.test", swapHost, f.file("balancer.yaml", "pools: [web]\nsticky: {cookie: home}\n"))
+	f.gdn("list", "set", "one.test", "office", f.file("list.yaml", "kind: ip\nitems: [192.0.2.0/24]\n"))
+	rules := func(phase, yaml string) {
+		f.gdn("rules", "set", "one.test", phase, f.file(phase+".yaml", "rules:\n"+yaml))
+	}
+	rules("redirect", "  - {expression: 'http.path == \"/moved\"', action: redirect, parameters: {location: /page}}\n")
+	rules("custom", "  - {expression: 'http.path.startsWith(\"/wp-\") && !in_list(ip.src, \"office\")', action: block}\n")
+	rules("ratelimit", "  - {expression: 'true', action: rate_limit, parameters: {limit: 1000000, period: 1s}}\n")
+	rules("origin", "  - {expression: 'http.path == \"/elsewhere\"', action: route, parameters: {pool: default}}\n")
+	f.gdn("settings", "set", "one.test", "trace_sampling=1%", "log_sampling=1%", "hsts=180d")
+	f.gdn("tls", "add", "one.test", swapHost, "--cert", f.file("www.pem", string(cert)), "--key", f.file("www.key", string(key)))
+	return s
+}
+
+// write is marked.write with more that changes, and whose copies would add up if a view were kept.
+func (s *swapFleet) write(ctx context.Context, k int) error {
+	items := make([]string, 2000)
+	for i := range items {
+		items[i] = fmt.Sprintf("10.%d.%d.%d/32", k%250, i/250, i%250)
+	}
+	if _, _, err := s.c.PutList(ctx, "one.test", "many", zone.List{Kind: zone.ListIP, Items: items}, api.WriteOptions{}); err != nil {
+		return err
+	}
+	return s.marked.write(ctx, k)
+}
+
+// startBusyOrigin serves the page that says what reached it, a WebSocket that echoes, and a stream of counted lines.
+func startBusyOrigin(t testing.TB) string {
+	t.Helper()
+	mux := http.NewServeMux()
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("x-seen-mark", r.Header.Get("x-mark"))
+		fmt.Fprintf(w, "origin %s %s\n", r.Host, r.URL.RequestURI())
+	})
+	mux.HandleFunc("/healthz", func(http.ResponseWriter, *http.Request) {})
+	mux.HandleFunc("/socket", func(w http.ResponseWriter, r *http.Request) {
+		c, err := websocket.Accept(w, r, &websocket.AcceptOptions{InsecureSkipVerify: true})
+		if err != nil {
+			return
+		}
+		defer c.CloseNow()
+		for {
+			kind, data, err := c.Read(r.Context())
+			if err != nil || c.Write(r.Context(), kind, data) != nil {
+				return
+			}
+		}
+	})
+	mux.HandleFunc("/stream", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		tick := time.NewTicker(20 * time.Millisecond)
+		defer tick.Stop()
+		for i := 0; ; i++ {
+			fmt.Fprintf(w, "data: %d\n\n", i)
+			if http.NewResponseController(w).Flush() != nil {
+				return
+			}
+			select {
+			case <-tick.C:
+			case <-r.Context().Done():
+				return
+			}
+		}
+	})
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+	done := make(chan struct{})
+	go func() { defer close(done); _ = srv.Serve(l) }()
+	t.Cleanup(func() { _ = srv.Close(); <-done })
+	return l.Addr().String()
+}
+
+// selfSigned makes a certificate for host and its key, in PEM.
+func selfSigned(t testing.TB, host string) (cert, key []byte) {
+	t.Helper()
+	secret, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: host}, DNSNames: []string{host},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(90 * 24 * time.Hour),
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}
+	leaf, err := x509.CreateCertificate(rand.Reader, template, template, secret.Public(), secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: leaf}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
+}
+
+// load is clients that ask again and again until they are stopped.
+type load struct {
+	t         *testing.T
+	connected []*http.Transport
+	clients   sync.WaitGroup
+	failures  atomic.Int64
+	mu        sync.Mutex
+	seen      map[string]map[string]int // kind of question -> mark -> answers
+}
+
+func (l *load) fail(what string, err error) {
+	if l.failures.Add(1) <= 10 {
+		l.t.Errorf("%s: %v", what, err)
+	}
+}
+
+func (l *load) saw(what, mark string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.seen == nil {
+		l.seen = map[string]map[string]int{}
+	}
+	if l.seen[what] == nil {
+		l.seen[what] = map[string]int{}
+	}
+	l.seen[what][mark]++
+}
+
+func (l *load) hammer(ctx context.Context, what string, ask func() (mark string, err error)) {
+	l.clients.Go(func() {
+		for ctx.Err() == nil {
+			mark, err := ask()
+			if err != nil {
+				l.fail(what, err)
+				continue
+			}
+			l.saw(what, mark)
+		}
+	})
+}
+
+// socket keeps one WebSocket open until ctx is done and asks it for echoes all the time.
+func (l *load) socket(ctx context.Context, what, url string, client *http.Client) {
+	l.t.Helper()
+	c, _, err := websocket.Dial(ctx, url, &websocket.DialOptions{HTTPClient: client, Host: swapHost})
+	if err != nil {
+		l.t.Fatalf("%s: %v", what, err)
+	}
+	l.clients.Go(func() {
+		defer c.CloseNow()
+		for i := 0; ctx.Err() == nil; i++ {
+			text := strconv.Itoa(i) + strings.Repeat(".", i%2000)
+			// The connection goes with the context of a call that is cut off: the last ones are not.
+			err := c.Write(context.WithoutCancel(ctx), websocket.MessageText, []byte(text))
+			var got []byte
+			if err == nil {
+				_, got, err = c.Read(context.WithoutCancel(ctx))
+			}
+			if err != nil || string(got) != text {
+				l.fail(what, fmt.Errorf("echo %d: %q, %w", i, got, err))
+				return
+			}
+			l.saw(what, "")
+		}
+		if err := c.Close(websocket.StatusNormalClosure, "done"); err != nil {
+			l.fail(what, fmt.Errorf("closing: %w", err))
+		}
+	})
+}
+
+// stream reads one answer from before the first swap to after the last.
+func (l *load) stream(ctx context.Context, what, url string, client *http.Client) {
+	l.t.Helper()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	req.Host = swapHost
+	res, err := client.Do(req)
+	if err != nil || res.StatusCode != http.StatusOK {
+		l.t.Fatalf("%s: %v, %v", what, res, err)
+	}
+	l.clients.Go(func() {
+		defer res.Body.Close()
+		next, lines := 0, bufio.NewScanner(res.Body)
+		for lines.Scan() {
+			text, is := strings.CutPrefix(lines.Text(), "data: ")
+			if !is {
+				continue
+			}
+			if text != strconv.Itoa(next) {
+				l.fail(what, fmt.Errorf("line %q, want %d", text, next))
+				return
+			}
+			next++
+			l.saw(what, "")
+		}
+		if err := lines.Err(); ctx.Err() == nil {
+			l.fail(what, fmt.Errorf("it ended: %w", errors.Join(err, io.ErrUnexpectedEOF)))
+		}
+	})
+}
+
+// TestAppliesUnderLoad publishes two hundred small changes, or as many as fit into the duration that GUARDYN_TEST_SOAK names,
+// on a node that has everything in use, while clients hammer it: DNS by UDP and TCP, HTTP/1.1, HTTP/2, connections that each
+// are for one request, and WebSockets and streams that are open from the first change to the last. No request fails, every
+// answer is wholly of one version, and nothing is left of a version that is over.
+func TestAppliesUnderLoad(t *testing.T) {
+	const applies, settled = 200, 30
+	more := func(k int) bool { return k <= applies }
+	if soak := os.Getenv("GUARDYN_TEST_SOAK"); soak != "" {
+		d, err := time.ParseDuration(soak)
+		if err != nil {
+			t.Fatal(err)
+		}
+		end := time.Now().Add(d)
+		more = func(int) bool { return time.Now().Before(end) }
+	}
+	s := newSwapFleet(t)
+	publish := func(k int) uint64 {
+		t.Helper()
+		if err := s.write(t.Context(), k); err != nil {
+			t.Fatal(err)
+		}
+		res, err := s.c.Apply(t.Context(), api.ApplyRequest{Message: fmt.Sprintf("mark %d", k), AcceptDisruption: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return res.Version
+	}
+	s.f.serving(publish(0))
+	idle := s.held()
+
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	for _, q := range []dns.Question{{Name: "one.test.", Qtype: dns.TypeTXT}, {Name: "alias.one.test.", Qtype: dns.TypeTXT}} {
+		for _, network := range []string{"udp", "tcp"} {
+			s.hammer(ctx, "DNS by "+network, func() (string, error) {
+				return askMark(&dns.Client{Net: network, Timeout: 10 * time.Second}, s.node.dns, q)
+			})
+		}
+	}
+	overTLS := &tls.Config{RootCAs: s.roots, ServerName: swapHost}
+	secure := "https://" + s.node.https
+	for what, c := range map[string]*http.Transport{
+		"HTTP/1.1":                    {},
+		"HTTP/1.1, many connections":  {DisableKeepAlives: true},
+		"HTTP/1.1 over TLS":           {TLSClientConfig: overTLS.Clone(), TLSNextProto: map[string]func(string, *tls.Conn) http.RoundTripper{}},
+		"HTTP/2":                      {TLSClientConfig: overTLS.Clone(), ForceAttemptHTTP2: true},
+		"HTTP/2, another connection":  {TLSClientConfig: overTLS.Clone(), ForceAttemptHTTP2: true},
+		"HTTP/1.1, the way to itself": {MaxConnsPerHost: 1},
+	} {
+		url := "http://" + s.node.http
+		if c.TLSClientConfig != nil {
+			url = secure
+		}
+		client := &http.Client{Timeout: 20 * time.Second, Transport: protocol{c, strings.HasPrefix(what, "HTTP/2")}}
+		s.connected = append(s.connected, c)
+		s.hammer(ctx, what, func() (string, error) { return askURL(client, url+"/page?x=1") })
+	}
+	plain := &http.Transport{TLSClientConfig: overTLS.Clone()}
+	two := &http.Transport{TLSClientConfig: overTLS.Clone(), ForceAttemptHTTP2: true}
+	s.connected = append(s.connected, plain, two)
+	long := &http.Client{Transport: plain}
+	s.socket(ctx, "WebSocket", "ws://"+s.node.http+"/socket", long)
+	s.socket(ctx, "WebSocket over TLS", "wss://"+s.node.https+"/socket", long)
+	s.stream(ctx, "stream by HTTP/1.1", "http://"+s.node.http+"/stream", long)
+	s.stream(ctx, "stream by HTTP/2", secure+"/stream", &http.Client{Transport: protocol{two, true}})
+
+	var last uint64
+	var before held
+	for k := 1; more(k) && s.failures.Load() == 0; k++ {
+		if last = publish(k); k == settled {
+			s.f.serving(last)
+			before = s.held()
+		}
+	}
+	s.f.serving(last)
+	after := s.held()
+	s.h2load(ctx, 2000)
+	stop()
+	s.clients.Wait()
+	if n := s.failures.Load(); n > 0 {
+		t.Fatalf("%d requests failed", n)
+	}
+	s.report(applies)
+	// A view of this platform takes about 200 kB, so that views which are kept would take tens of MB.
+	if grown := after.heap - before.heap; grown > 12<<20 {
+		t.Errorf("%.1f MB more are held after %d more changes", float64(grown)/1e6, applies-settled)
+	}
+	for _, c := range s.connected {
+		c.CloseIdleConnections()
+	}
+	s.f.await("nothing is left of clients", func() error {
+		// Idle connections to the two origins stay, without a goroutine each.
+		if now := s.held(); now.goroutines > idle.goroutines+4 {
+			return fmt.Errorf("%d goroutines, %d before", now.goroutines, idle.goroutines)
+		}
+		return nil
+	})
+}
+
+// protocol fails requests that are answered by another version of HTTP than it should be.
+type protocol struct {
+	*http.Transport
+	two bool
+}
+
+func (p protocol) RoundTrip(r *http.Request) (*http.Response, error) {
+	res, err := p.Transport.RoundTrip(r)
+	if err == nil && (res.ProtoMajor == 2) != p.two {
+		res.Body.Close()
+		return nil, fmt.Errorf("answered by %s", res.Proto)
+	}
+	return res, err
+}
+
+// report tells what was seen of each kind, and fails when that proves nothing.
+func (l *load) report(applies int) {
+	l.t.Helper()
+	for what, marks := range l.seen {
+		answers := 0
+		for _, n := range marks {
+			answers += n
+		}
+		l.t.Logf("%s: %d answers, of %d versions", what, answers, len(marks))
+		long := marks[""] > 0
+		if long && answers < applies/4 || !long && len(marks) < applies/4 {
+			l.t.Errorf("%s: %d answers of %d versions, out of %d", what, answers, len(marks), applies+1)
+		}
+	}
+	if len(l.seen) < 12 {
+		l.t.Errorf("%d kinds of clients were answered", len(l.seen))
+	}
+}
+
+// held is what the node's process holds: bytes on the heap once it was collected, and goroutines.
+type held struct{ heap, goroutines int }
+
+func (s *swapFleet) held() held {
+	s.t.Helper()
+	number := func(path, pattern string) int {
+		s.t.Helper()
+		res, err := http.Get("http://" + s.node.admin + "/debug/pprof/" + path)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		defer res.Body.Close()
+		text, err := io.ReadAll(res.Body)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		m := regexp.MustCompile(pattern).FindSubmatch(text)
+		if m == nil {
+			s.t.Fatalf("%s says nothing of %s", path, pattern)
+		}
+		n, err := strconv.Atoi(string(m[1]))
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		return n
+	}
+	return held{number("heap?debug=1&gc=1", `# HeapAlloc = (\d+)`), number("goroutine?debug=1", `total (\d+)`)}
+}
+
+// h2load asks by HTTP/2 as another client than Go's speaks it.
+func (s *swapFleet) h2load(ctx context.Context, n int) {
+	s.t.Helper()
+	cmd := exec.CommandContext(ctx, "h2load", "-n", strconv.Itoa(n), "-c", "4", "-m", "20", "--connect-to="+s.node.https, "https://"+swapHost+"/page?x=1")
+	out, err := cmd.CombinedOutput()
+	want := fmt.Sprintf("requests: %[1]d total, %[1]d started, %[1]d done, %[1]d succeeded, 0 failed, 0 errored, 0 timeout", n)
+	if err != nil || !strings.Contains(string(out), want) || !strings.Contains(string(out), "Application protocol: h2") {
+		s.t.Errorf("h2load: %v\n%s", err, out)
+	}
+}
