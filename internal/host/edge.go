@@ -13,6 +13,7 @@ import (
 	"github.com/guardyn-edge/guardyn/api"
 	"github.com/guardyn-edge/guardyn/barrier/remote"
 	"github.com/guardyn-edge/guardyn/edge"
+	"github.com/guardyn-edge/guardyn/edge/cache"
 	"github.com/guardyn-edge/guardyn/edge/dns"
 	"github.com/guardyn-edge/guardyn/edge/function"
 	"github.com/guardyn-edge/guardyn/edge/health"
@@ -48,6 +49,7 @@ type Edge struct {
 	functions *function.Engine
 	dns       *dns.Server
 	web       *web.Server
+	cache     *cache.Cache // of answers; nil: there is none
 	// dnsZones and webZones are counts of single zones, nil when no metric names any.
 	dnsZones *perzone.Set[dns.ZoneCounts]
 	webZones *perzone.Set[web.ZoneCounts]
@@ -91,10 +93,13 @@ func (e *Edge) start(ctx context.Context) (err error) {
 		return err
 	}
 	e.dnsZones, e.webZones = perzone.New[dns.ZoneCounts](e.cfg.MetricsZones), perzone.New[web.ZoneCounts](e.cfg.MetricsZones)
-	e.agent, err = node.New(node.Config{
+	e.cache = cache.New(cache.DefaultMemory)
+	agent := node.Config{
 		Source: e.source, Host: e, Keys: e.cfg.PublicKeys, Dir: e.state, Interval: e.cfg.Interval, Wait: e.cfg.Wait,
 		Logger: e.cfg.Logger, Now: e.cfg.Now, Pools: e.poolReport,
-	})
+	}
+	e.followPurges(&agent)
+	e.agent, err = node.New(agent)
 	if err != nil {
 		return err
 	}
@@ -114,7 +119,7 @@ func (e *Edge) start(ctx context.Context) (err error) {
 	}
 	e.web = web.NewServer(web.Config{
 		AccessLog: e.access.logger(), Trace: e.requestTraces(), Zones: e.webZones,
-		View: e.live.Load, Addr: e.cfg.HTTPAddr, TLSAddr: e.cfg.HTTPSAddr, AllowedOrigins: e.cfg.AllowedOrigins, Logger: e.cfg.Logger, Now: e.cfg.Now,
+		Cache: e.cache, View: e.live.Load, Addr: e.cfg.HTTPAddr, TLSAddr: e.cfg.HTTPSAddr, AllowedOrigins: e.cfg.AllowedOrigins, Logger: e.cfg.Logger, Now: e.cfg.Now,
 	})
 	if e.admin, err = e.adminServer(); err != nil {
 		return err

@@ -142,6 +142,7 @@ func (c edgeCollector) Collect(out chan<- prometheus.Metric) {
 	histogram(out, descDNSSeconds, d.UDPSeconds)
 
 	c.e.collectPools(out)
+	c.e.collectPurges(gauge, count)
 	c.e.collectFunctions(out)
 	m := c.e.web.Metrics()
 	for class, n := range m.Requests {
