@@ -38,8 +38,12 @@ func (x *exchange) callFunction() {
 	request := x.functionRequest()
 	ctx, attend, release := x.functionContext()
 	request.Attend = attend
+	x.called()
 	resp, err := x.function.Call(ctx, request)
 	release()
+	if x.trace != nil {
+		x.returned(functionUsage(resp, err), err)
+	}
 	if x.body != nil && !x.body.ended.Load() {
 		x.closeConnection()
 	}
@@ -64,6 +68,19 @@ func (x *exchange) callFunction() {
 	}
 	if hasBody && x.r.Method != http.MethodHead {
 		x.w.Write(resp.Body) //nolint:errcheck // a client that left needs no answer
+	}
+}
+
+// functionUsage is what a call took.
+func functionUsage(resp *function.Response, err error) function.Usage {
+	var failed *function.Error
+	switch {
+	case err == nil:
+		return resp.Usage
+	case errors.As(err, &failed):
+		return failed.Usage
+	default:
+		return function.Usage{}
 	}
 }
 

@@ -12,11 +12,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/guardyn-edge/guardyn/edge/function"
 	"github.com/guardyn-edge/guardyn/edge/rules"
 	"github.com/guardyn-edge/guardyn/zone"
 )
 
-// Trace is what a node did for one request that is traced: the server's span, and below it one for each try at an origin.
+// Trace is what a node did for one request that is traced: the server's span, and below it one for each try at an origin or the call
+// of a function.
 // Names are those of OpenTelemetry's semantic conventions for HTTP where there is one.
 type Trace struct {
 	ID [16]byte
@@ -25,13 +27,14 @@ type Trace struct {
 	Spans []Span // the server's first; at most maxSpans
 }
 
-// SpanKind tells a server's span from a client's.
+// SpanKind tells what a span is of: a request that was answered, one that was made, or work within the node.
 type SpanKind uint8
 
 // The kinds.
 const (
 	SpanServer SpanKind = iota
 	SpanClient
+	SpanInternal
 )
 
 // Span is one part of a Trace.
@@ -66,7 +69,7 @@ type requestTrace struct {
 	Trace
 	flags byte
 	rules []string // that matched
-	open  bool     // the last span is a try that has not ended
+	open  bool     // the last span is a try or a call that has not ended
 	told  bool     // it was handed on
 }
 
@@ -181,7 +184,7 @@ func (x *exchange) try() {
 	if t == nil {
 		return
 	}
-	now := time.Now()
+	now := x.server.config.Now()
 	t.endTry(now)
 	if len(t.Spans) == maxSpans {
 		return
@@ -196,6 +199,30 @@ func (x *exchange) try() {
 	t.Spans = append(t.Spans, s)
 	t.open = true
 	x.r.Header[traceparentField] = []string{traceContext{t.ID, s.ID, t.flags}.String()}
+}
+
+// called begins the span of a call of the function that answers; what ends a try ends it.
+func (x *exchange) called() {
+	if t := x.trace; t != nil && len(t.Spans) < maxSpans {
+		t.Spans = append(t.Spans, Span{
+			ID: newSpanID(), Parent: t.Spans[0].ID, Kind: SpanInternal, Name: "function " + x.function.Name(), Start: x.server.config.Now(),
+		})
+		t.open = true
+	}
+}
+
+// returned ends it with what the call took, or with what kept it from an answer.
+func (x *exchange) returned(used function.Usage, err error) {
+	t := x.trace
+	if t == nil || !t.open {
+		return
+	}
+	t.attribute(slog.Int64("guardyn.function.memory", used.Memory), slog.Int("guardyn.function.output", used.Output))
+	if err != nil {
+		x.tryFailed(err)
+		return
+	}
+	t.endTry(x.server.config.Now())
 }
 
 // describe appends which server a target is.
@@ -221,7 +248,7 @@ func (x *exchange) tryConnected(remote net.Addr, version string, reused bool) {
 	if x.trace == nil {
 		return
 	}
-	x.trace.event(time.Now(), "guardyn.connected", slog.Bool("guardyn.connection.reused", reused))
+	x.trace.event(x.server.config.Now(), "guardyn.connected", slog.Bool("guardyn.connection.reused", reused))
 	x.trace.attribute(slog.String("network.protocol.version", version))
 	if a, ok := remote.(*net.TCPAddr); ok {
 		x.trace.attribute(slog.String("network.peer.address", a.IP.String()), slog.Int("network.peer.port", a.Port))
@@ -249,7 +276,10 @@ func (x *exchange) tryFailed(err error) {
 	}
 	kind := "_OTHER"
 	var refused *net.OpError
+	var call *function.Error
 	switch {
+	case errors.As(err, &call):
+		kind = call.Kind.String()
 	case timedOut(err):
 		kind = "timeout"
 	case errors.Is(err, errBrokenOff):
@@ -260,7 +290,7 @@ func (x *exchange) tryFailed(err error) {
 	t.attribute(slog.String("error.type", kind))
 	s := t.current()
 	s.Failed, s.Error = true, err.Error()
-	t.endTry(time.Now())
+	t.endTry(x.server.config.Now())
 }
 
 func (t *requestTrace) endTry(now time.Time) {
@@ -280,6 +310,9 @@ func (x *exchange) endTrace(end time.Time) {
 	t.endTry(end)
 	if len(t.rules) > 0 {
 		t.attribute(slog.Any("guardyn.rules", t.rules))
+	}
+	if x.cache.outcome != "" {
+		t.attribute(slog.String("guardyn.cache", x.cache.outcome))
 	}
 	if tg := x.target; tg != nil && tg.origin != nil {
 		t.attribute(slog.String("guardyn.pool", tg.origin.Pool), slog.String("guardyn.origin", tg.origin.Name))

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/guardyn-edge/guardyn/edge"
+	"github.com/guardyn-edge/guardyn/edge/cache"
 	"github.com/guardyn-edge/guardyn/zone"
 )
 
@@ -400,6 +401,37 @@ func TestEachTryHasItsParent(t *testing.T) {
 	}
 }
 
+// What is answered from the cache has no try, and says so; what a function answers has its call.
+func TestTraceOfTheCacheAndFunctions(t *testing.T) {
+	o := startOrigin(t, func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Cache-Control", "max-age=60") })
+	n, traces := tracedNode(t, func(c *Config) { c.Cache = cache.New(cache.MinMemory) })
+	n.publish(site(o.address(), sampled(100_00),
+		with(t, "page", answers("Content-Type: text/plain\n\nhi")), with(t, "none", answers("no head"))))
+	for _, row := range []struct{ path, cache, spans string }{
+		{"/", "guardyn.cache=miss", "GET ok"},
+		{"/", "guardyn.cache=hit", ""},
+		{"/page", "guardyn.cache=miss", "function page ok guardyn.function.output=28"},
+		{"/none", "guardyn.cache=miss", "function none failed error.type=answer guardyn.function.output=7"},
+	} {
+		n.get(row.path)
+		tr := next(t, traces)
+		var spans []string
+		for _, s := range tr.Spans[1:] {
+			state := "ok"
+			if s.Failed {
+				state = "failed"
+			}
+			if kind := SpanInternal; s.Parent != tr.Spans[0].ID || s.End.Before(s.Start) || (s.Kind == kind) != strings.HasPrefix(s.Name, "function") {
+				t.Errorf("%s: %+v", row.path, s)
+			}
+			spans = append(spans, strings.TrimSpace(s.Name+" "+state+" "+attributes(s, "error.type", "guardyn.function.output")))
+		}
+		if got := attributes(tr.Spans[0], "guardyn.cache"); got != row.cache || strings.Join(spans, "; ") != row.spans {
+			t.Errorf("%s: %s, %q, want %s, %q", row.path, got, spans, row.cache, row.spans)
+		}
+	}
+}
+
 // What the node answers by itself has no try; what is refused before its zone is known, or is too much for it, no trace.
 func TestTraceWithoutAnOrigin(t *testing.T) {
 	n, traces := tracedNode(t)
@@ -459,7 +491,7 @@ func TestTraceIsBounded(t *testing.T) {
 	if s := r.Spans[0]; len(s.Attributes) != maxAttributes || len(s.Events) != maxEvents {
 		t.Errorf("%d attributes, %d events", len(s.Attributes), len(s.Events))
 	}
-	x := &exchange{trace: r, target: new(target), r: &http.Request{Header: http.Header{}}}
+	x := &exchange{trace: r, target: new(target), r: &http.Request{Header: http.Header{}}, server: NewServer(Config{})}
 	for range 100 {
 		x.try()
 	}

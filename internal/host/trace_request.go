@@ -16,7 +16,7 @@ func (e *Edge) requestTraces() func(*web.Trace) {
 			s := &t.Spans[i]
 			r.Spans[i] = telemetry.RequestSpan{
 				Span: telemetry.Span{Name: s.Name, Start: s.Start, End: s.End, Failed: s.Error, Attributes: s.Attributes},
-				ID:   s.ID, Parent: s.Parent, Client: s.Kind == web.SpanClient, Error: s.Failed,
+				ID:   s.ID, Parent: s.Parent, Kind: telemetry.Kind(s.Kind), Error: s.Failed,
 				Events: make([]telemetry.Event, len(s.Events)),
 			}
 			for j, ev := range s.Events {

@@ -18,12 +18,21 @@ type Request struct {
 	Spans []RequestSpan
 }
 
+// Kind tells what a span is of: a request that was answered, one that was made, or work within the process.
+type Kind uint8
+
+// The kinds.
+const (
+	Server Kind = iota
+	Client
+	Internal
+)
+
 // RequestSpan is something that took time, and is over, within a request.
 type RequestSpan struct {
 	Span
 	ID, Parent [8]byte
-	// Client tells a request to another server from one that was answered.
-	Client bool
+	Kind       Kind
 	// Error is whether it failed; Failed is then why, as far as there are words for it.
 	Error  bool
 	Events []Event
@@ -47,10 +56,7 @@ func (t *Tracer) Request(r Request) {
 	}
 	for i := range r.Spans {
 		s := &r.Spans[i]
-		kind := trace.SpanKindServer
-		if s.Client {
-			kind = trace.SpanKindClient
-		}
+		kind := [...]trace.SpanKind{Server: trace.SpanKindServer, Client: trace.SpanKindClient, Internal: trace.SpanKindInternal}[s.Kind]
 		opts := []trace.SpanStartOption{trace.WithSpanKind(kind), trace.WithTimestamp(s.Start), trace.WithAttributes(convert(s.Attributes)...)}
 		ctx := context.Background()
 		if s.Parent == [8]byte{} {

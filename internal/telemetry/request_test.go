@@ -74,7 +74,7 @@ func TestRequest(t *testing.T) {
 			{ID: id(1), Parent: parent, Error: true, Span: Span{Name: "GET", Start: at, End: at.Add(time.Second), Attributes: []slog.Attr{
 				slog.Int("n", 1), slog.Bool("b", true), slog.Float64("f", 0.5), slog.String("s", "x"), slog.Any("list", []string{"a", "b"}),
 			}}},
-			{ID: id(2), Parent: id(1), Client: true, Span: Span{Name: "try", Start: at, End: at.Add(-time.Second)}, Events: []Event{
+			{ID: id(2), Parent: id(1), Kind: Client, Span: Span{Name: "try", Start: at, End: at.Add(-time.Second)}, Events: []Event{
 				{Name: "connected", At: at.Add(time.Millisecond), Attributes: []slog.Attr{slog.Bool("reused", true)}},
 			}},
 		}}
