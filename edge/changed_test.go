@@ -1,117 +1,78 @@
-package edge
+package edge_test
 
 import (
 	"fmt"
-	"maps"
-	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/guardyn-edge/guardyn/edge"
+	"github.com/guardyn-edge/guardyn/zone"
 )
 
-// changes prints what Changed tells: "-name", "+name" or "~name".
-func changes(t *testing.T, old, v *View) []string {
-	t.Helper()
-	var out []string
-	v.Changed(old, func(before, after *Zone) {
-		switch {
-		case before == nil && after == nil || before == after:
-			t.Errorf("told of %p and %p", before, after)
-		case after == nil:
-			out = append(out, "-"+before.Config.Name.String())
-		case before == nil:
-			out = append(out, "+"+after.Config.Name.String())
-		case before.apex != after.apex:
-			t.Errorf("%s became %s", before.Config.Name, after.Config.Name)
-		default:
-			out = append(out, "~"+after.Config.Name.String())
-		}
-	})
-	slices.Sort(out)
-	return out
-}
-
+// TestChanged: what one view has and the other does not share, under its apex, whatever the buckets hold beside it.
 func TestChanged(t *testing.T) {
-	a, b, c, other := indexed("a.example"), indexed("b.example"), indexed("c.example"), indexed("a.example")
-	of := func(zones ...*Zone) *View { return &View{index: index{}.with(nil, zones)} }
-	from := func(old *View, removed, added []*Zone) *View { return &View{index: old.index.with(removed, added)} }
-	two := of(a, b)
-	for _, row := range []struct {
-		name     string
-		old, new *View
-		want     []string
+	const n = 3000 // several zones in each bucket
+	zones := make([]*zone.Zone, n)
+	for i := range zones {
+		zones[i] = newZone(t, i, fmt.Sprintf("z%d.example", i), "www A 192.0.2.1")
+	}
+	at := func(i int, address string) *zone.Zone {
+		return newZone(t, i, fmt.Sprintf("z%d.example", i), "www A "+address)
+	}
+	before := compile(t, nil, build(t, 1, zones...), 1)
+	same := compile(t, before, build(t, 1, zones...), 2)
+	edited := slices.Clone(zones)
+	edited[7], edited[8] = at(7, "192.0.2.9"), at(8, "192.0.2.9")
+	edited[9] = newZone(t, 9, "renamed.example", "www A 192.0.2.1")                                                                      // another apex
+	edited[10], edited[11] = newZone(t, 10, "z11.example", "www A 192.0.2.1"), newZone(t, 11, "z10.example", "www A 192.0.2.1")          // swapped
+	edited[12] = newZone(t, n+1, "z12.example", "www A 192.0.2.1")                                                                       // in other hands
+	edited = append(slices.Delete(edited, 20, 21), newZone(t, n+2, "new.example", "www A 192.0.2.1"), newZone(t, n+3, "sub.z7.example")) // one less, two more
+	after := compile(t, before, build(t, 3, edited...), 3)
+	for _, tc := range []struct {
+		name      string
+		old, view *edge.View
+		want      []string
 	}{
-		{"the first", nil, two, []string{"+a.example", "+b.example"}},
-		{"the first, of nothing", nil, new(View), nil},
-		{"itself", two, two, nil},
-		{"nothing after nothing", new(View), new(View), nil},
-		{"everything goes", two, new(View), []string{"-a.example", "-b.example"}},
-		{"everything comes", new(View), two, []string{"+a.example", "+b.example"}},
-		{"one is compiled anew", two, from(two, nil, []*Zone{other}), []string{"~a.example"}},
-		{"one goes", two, from(two, []*Zone{b}, nil), []string{"-b.example"}},
-		{"one comes", two, from(two, nil, []*Zone{c}), []string{"+c.example"}},
-		{"each of them", two, from(two, []*Zone{b}, []*Zone{other, c}), []string{"+c.example", "-b.example", "~a.example"}},
-		{"removed, and put back", two, from(from(two, []*Zone{b}, nil), nil, []*Zone{b}), nil},
-		{"compiled on its own", two, of(a, c), []string{"+c.example", "-b.example"}}, // hashed by another seed
-		{"compiled on its own, another value", two, of(other, b), []string{"~a.example"}},
+		{"itself", before, before, nil},
+		{"the same content again", before, same, nil},
+		{"changes", before, after, []string{
+			"+new.example", "+renamed.example", "+sub.z7.example", "-z20.example", "-z9.example", "z10.example", "z11.example", "z12.example", "z7.example", "z8.example",
+		}},
+		{"and back", after, before, []string{
+			"+z20.example", "+z9.example", "-new.example", "-renamed.example", "-sub.z7.example", "z10.example", "z11.example", "z12.example", "z7.example", "z8.example",
+		}},
+		{"an empty one", compile(t, nil, build(t, 1), 1), compile(t, nil, build(t, 2, zones[0], zones[1]), 2), []string{"+z0.example", "+z1.example"}},
+		{"nothing", nil, compile(t, nil, build(t, 2, zones[0], zones[1]), 2), []string{"+z0.example", "+z1.example"}},
+		// Compiled apart, so that not even the hashes are the same.
+		{"of another line", compile(t, nil, build(t, 1, zones[0], zones[1]), 1), compile(t, nil, build(t, 2, zones[1], zones[2]), 2), []string{"+z2.example", "-z0.example", "z1.example"}},
 	} {
-		if got := changes(t, row.old, row.new); !slices.Equal(got, row.want) {
-			t.Errorf("%s: %q, want %q", row.name, got, row.want)
-		}
-	}
-}
-
-// Through random changes, one or several at a time, Changed tells what a comparison of all zones finds.
-func TestChangedModel(t *testing.T) {
-	random := rand.New(rand.NewPCG(5, 6))
-	type state struct {
-		view  *View
-		zones map[string]*Zone
-	}
-	states := []state{{new(View), map[string]*Zone{}}}
-	for range 40 {
-		last := states[len(states)-1]
-		zones := maps.Clone(last.zones)
-		var removed, added []*Zone
-		for _, name := range slices.Sorted(maps.Keys(last.zones)) {
-			if random.IntN(20) == 0 {
-				removed = append(removed, last.zones[name])
-				delete(zones, name)
+		t.Run(tc.name, func(t *testing.T) {
+			var got []string
+			tc.view.Changed(tc.old, func(was, is *edge.Zone) {
+				switch {
+				case was == nil && is == nil:
+					t.Error("told of nothing")
+				case was == nil:
+					got = append(got, "+"+is.Config.Name.String())
+				case is == nil:
+					got = append(got, "-"+was.Config.Name.String())
+				default:
+					if was == is || was.Config.Name != is.Config.Name {
+						t.Errorf("%s and %s", was.Config.Name, is.Config.Name)
+					}
+					got = append(got, is.Config.Name.String())
+				}
+				if is != nil && tc.view.ZoneFor(is.Config.Name.String()) != is {
+					t.Errorf("%s is not the view's", is.Config.Name)
+				}
+				if was != nil && tc.old.ZoneFor(was.Config.Name.String()) != was {
+					t.Errorf("%s is not the old view's", was.Config.Name)
+				}
+			})
+			slices.Sort(got)
+			if !slices.Equal(got, tc.want) {
+				t.Errorf("%v, want %v", got, tc.want)
 			}
-		}
-		for range random.IntN(100) {
-			name := fmt.Sprintf("z%d.example", random.IntN(3000))
-			if last.zones[name] != nil && zones[name] == nil {
-				continue // removed just now
-			}
-			zones[name] = indexed(name)
-		}
-		for name, z := range zones {
-			if last.zones[name] != z {
-				added = append(added, z)
-			}
-		}
-		states = append(states, state{&View{index: last.view.index.with(removed, added)}, zones})
-	}
-	for range 200 {
-		old, is := states[random.IntN(len(states))], states[random.IntN(len(states))]
-		var want []string
-		for name, z := range old.zones {
-			switch is.zones[name] {
-			case nil:
-				want = append(want, "-"+name)
-			case z:
-			default:
-				want = append(want, "~"+name)
-			}
-		}
-		for name := range is.zones {
-			if old.zones[name] == nil {
-				want = append(want, "+"+name)
-			}
-		}
-		slices.Sort(want)
-		if got := changes(t, old.view, is.view); !slices.Equal(got, want) {
-			t.Fatalf("%d changes, want %d", len(got), len(want))
-		}
+		})
 	}
 }
