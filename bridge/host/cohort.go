@@ -78,9 +78,7 @@ func (h *Host) join(ctx context.Context, d *document.Document) error {
 	if h.rung = RungOf(d); !h.rung.cohort() {
 		h.rung = Coordinated // until what is committed says more
 	}
-	if d != nil {
-		h.want = wanted{doc: d, recreated: h.seen.recreated}
-	}
+	h.want = d
 	return nil
 }
 
@@ -124,7 +122,7 @@ func names(members []barrier.MemberID) string {
 func (h *Host) leaveCohort() error {
 	h.mu.Lock()
 	c := h.cohort
-	h.cohort, h.want = nil, wanted{}
+	h.cohort, h.want = nil, nil
 	h.mu.Unlock()
 	if c == nil {
 		return nil

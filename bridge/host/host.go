@@ -63,8 +63,8 @@ type Host struct {
 	rung     Rung
 	ran      bool // a document was run by this process
 	seen     sighting
-	want     wanted
-	cohort   *cohort // nil: none
+	want     *document.Document // the valid document that the source of a coordinated member holds
+	cohort   *cohort            // nil: none
 	baseline baseline
 	problem  string // why it is idle, or what is wrong with what runs
 }
@@ -75,8 +75,6 @@ type sighting struct {
 	verb   verb
 	doc    *document.Document // of a valid one
 	reason string             // why it is not what runs
-	// recreated: the document had been missing before.
-	recreated bool
 }
 
 // New returns a Host; nothing happens before Run.
@@ -184,12 +182,10 @@ func (h *Host) observe(ctx context.Context, o source.Observation) error {
 	}
 	remembers := h.remembers(ctx)
 	h.mu.Lock()
-	before := h.seen
-	s.recreated = before.State == source.Missing || before.recreated && (before.State == source.Failed || before.doc == nil)
 	s.verb = judge(situation{h.running, h.rung, remembers, h.cfg.Initial != nil && !h.ran}, o.State, s.doc)
 	h.seen = s
 	if s.doc == nil {
-		h.want = wanted{} // what the source does not say any more is not proposed
+		h.want = nil // what the source does not say any more is not proposed
 	}
 	h.mu.Unlock()
 	return h.act(ctx, s)
@@ -250,7 +246,7 @@ func (h *Host) act(ctx context.Context, s sighting) error {
 		err = fmt.Errorf("%w: the document is gone from the source, and a clustered bridge does not run what nobody wants any more", ErrReplace)
 	case propose:
 		h.mu.Lock()
-		h.want = wanted{doc: s.doc, recreated: s.recreated}
+		h.want = s.doc
 		h.mu.Unlock()
 		h.reconsider(ctx)
 		return nil

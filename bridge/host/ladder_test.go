@@ -263,7 +263,7 @@ func TestOwnFiles(t *testing.T) {
 	inWorld(t, 3, func(w *world) {
 		for _, m := range w.members {
 			m.home = &home{}
-			m.home.write(text(1, coordinated, "s"))
+			m.cfg.Initial = []byte(text(1, coordinated, "s")) // it was missing first, and is no news for that
 		}
 		w.start()
 		w.run(1, time.Minute, w.members...)

@@ -9,12 +9,6 @@ import (
 	"github.com/guardyn-edge/guardyn/bridge/document"
 )
 
-// wanted is the valid document that the source of a coordinated member holds.
-type wanted struct {
-	doc       *document.Document // nil: none
-	recreated bool               // it was created where none was: its version may be lower than what ran
-}
-
 // judgement is what a coordinated member does about what its source holds.
 type judgement string
 
@@ -30,8 +24,8 @@ const (
 
 // considered is all that the judgement depends on.
 type considered struct {
-	want    wanted
-	shared  bool               // all members read this source
+	want    *document.Document // the source's
+	shared  bool               // all members read this source: what it holds is never older than what they run
 	running *document.Document // nil: nothing
 	pointer barrier.Pointer    // of what runs
 	view    barrier.View
@@ -39,7 +33,7 @@ type considered struct {
 
 // consider judges it; the reason is for people.
 func consider(c considered) (judgement, string) {
-	want, ro, committed := c.want.doc, c.view.Rollout, c.view.Committed
+	want, ro, committed := c.want, c.view.Rollout, c.view.Committed
 	digest := barrier.Digest(want.Digest())
 	switch {
 	case c.running != nil && document.Same(c.running, want):
@@ -55,11 +49,11 @@ func consider(c considered) (judgement, string) {
 		return rejected, fmt.Sprintf("the cohort has %s version %d (generation %d): %s: save it again, which gives it a new version, to try again",
 			ended.State, ended.Version, ended.Generation, ended.Reason)
 	}
-	if !c.want.recreated {
+	if !c.shared {
 		switch {
 		case want.Version == committed.Version:
 			return rejected, fmt.Sprintf("version %d was committed with other content: give the document a higher version", want.Version)
-		case want.Version < committed.Version && !c.shared:
+		case want.Version < committed.Version:
 			return behind, fmt.Sprintf("it is version %d, and version %d is committed", want.Version, committed.Version)
 		}
 	}
@@ -91,26 +85,26 @@ func (h *Host) reconsider(ctx context.Context) {
 	h.mu.Lock()
 	want, c, running, before := h.want, h.cohort, h.running, h.seen
 	h.mu.Unlock()
-	if c == nil || want.doc == nil {
+	if c == nil || want == nil {
 		return
 	}
 	j, reason := inStep, ""
 	var rollout *barrier.Ref
-	if running == nil || !document.Same(running, want.doc) {
+	if running == nil || !document.Same(running, want) {
 		j, reason, rollout = h.deliberate(ctx, c, want, running)
 	} else {
-		h.setVersion(running, max(running.Version, want.doc.Version))
+		h.setVersion(running, max(running.Version, want.Version))
 	}
 	h.mu.Lock()
 	h.seen.verb, h.seen.reason = verb(j), reason
 	h.mu.Unlock()
 	if before.verb != verb(j) || before.reason != reason {
-		h.cfg.Logger.Info("bridge", "source", h.cfg.Source.String(), "version", want.doc.Version, "verb", j, "reason", reason)
+		h.cfg.Logger.Info("bridge", "source", h.cfg.Source.String(), "version", want.Version, "verb", j, "reason", reason)
 	}
-	h.outcomes.tell(Outcome{Version: want.doc.Version, Verb: string(j), Reason: reason, Rollout: rollout})
+	h.outcomes.tell(Outcome{Version: want.Version, Verb: string(j), Reason: reason, Rollout: rollout})
 }
 
-func (h *Host) deliberate(ctx context.Context, c *cohort, want wanted, running *document.Document) (judgement, string, *barrier.Ref) {
+func (h *Host) deliberate(ctx context.Context, c *cohort, want, running *document.Document) (judgement, string, *barrier.Ref) {
 	r := h.cfg.Rollouts
 	call, cancel := context.WithTimeout(ctx, r.callTimeout())
 	defer cancel()
@@ -126,7 +120,7 @@ func (h *Host) deliberate(ctx context.Context, c *cohort, want wanted, running *
 	if j != due {
 		return j, reason, ref
 	}
-	return h.propose(ctx, c, want.doc, running)
+	return h.propose(ctx, c, want, running)
 }
 
 // propose puts d to the cohort, on the terms of what runs.

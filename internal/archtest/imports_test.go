@@ -81,11 +81,14 @@ var rooms = []room{
 	{"bridge/source/sqlsource", []string{"bridge/source", "bridge/document"}},
 	{"bridge/source/dynamosource", []string{"bridge/source", "bridge/document", "barrier/dynamo"}},
 	{"internal/host", []string{
+		"bridge", "bridge/admin", "bridge/document", "bridge/host", "bridge/source", "bridge/source/filesource", "bridge/source/sqlsource",
+		"bridge/source/dynamosource", "barrier/dynamo", "barrier/memory", "barrier/slotfile", "internal/dynamoconn",
 		"api", "node", "edge", "store", "control", "barrier", "barrier/sqlstore", "barrier/remote",
 		"snapshot", "seal", "zone", "internal/nodeproto", "internal/telemetry",
 		"edge/dns", "edge/web", "edge/cache", "edge/function", "edge/perzone", "edge/rules", "edge/pool", "edge/probe", "edge/health",
 	}},
 	{"internal/cli", []string{
+		"bridge/admin", "bridge/document", "bridge/host",
 		"internal/cli", "internal/host", "api", "node", "edge", "edge/function", "edge/perzone", "edge/rules", "edge/web", "store", "control", "snapshot", "seal", "zone",
 	}},
 	{"internal/e2e", []string{"internal/cli", "internal/host", "internal/testpg", "api", "seal", "snapshot", "zone", "internal/nodeproto"}},
