@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/guardyn-edge/guardyn/internal/wat"
-	"github.com/guardyn-edge/guardyn/zone"
 )
 
 func answered(t testing.TB, f *Function, r *Request) *Response {
@@ -242,6 +241,35 @@ func TestConcurrencyIsBounded(t *testing.T) {
 	answered(t, quick, get())
 }
 
+// TestOneFunctionDoesNotTakeAll fills what one function may have: it waits, others do not.
+func TestOneFunctionDoesNotTakeAll(t *testing.T) {
+	e := newEngine(t, Config{Calls: 10, CallsPerFunction: 2})
+	f, quick := compile(t, e, zoneFunction(waitingCall(t))), compile(t, e, zoneFunction(assemble(t, hello)))
+	end := make(chan struct{})
+	var calls sync.WaitGroup
+	for range 2 {
+		b := &held{left: prefetch, began: make(chan struct{}), end: end}
+		calls.Go(func() {
+			_, _ = f.Call(context.Background(), get(func(r *Request) { r.Method, r.Body, r.Length = "POST", b, -1 }))
+		})
+		<-b.began
+	}
+	third := make(chan error, 1)
+	go func() { _, err := f.Call(context.Background(), get()); third <- err }()
+	for e.Metrics().Waiting != 1 {
+		runtime.Gosched()
+	}
+	answered(t, quick, get())
+	if m := e.Metrics(); m.Running != 2 || m.Waiting != 1 {
+		t.Errorf("%d run, %d wait", m.Running, m.Waiting)
+	}
+	close(end)
+	calls.Wait()
+	if err := <-third; err != nil {
+		t.Errorf("whose turn came got %v", err)
+	}
+}
+
 func TestLineMovesOn(t *testing.T) {
 	e := newEngine(t, Config{Calls: 1})
 	f := compile(t, e, zoneFunction(assemble(t, hello)))
@@ -352,19 +380,6 @@ func FuzzAnswer(f *testing.F) {
 				if strings.ContainsAny(name+v, "\r\n\x00") {
 					t.Errorf("%q has the field %q: %q", out, name, v)
 				}
-			}
-		}
-	})
-}
-
-func BenchmarkHello(b *testing.B) {
-	e := newEngine(b, Config{})
-	f := compile(b, e, zone.Function{Module: assemble(b, hello)})
-	b.ReportAllocs()
-	b.RunParallel(func(pb *testing.PB) {
-		for pb.Next() {
-			if _, err := f.Call(context.Background(), get()); err != nil {
-				b.Fatal(err)
 			}
 		}
 	})

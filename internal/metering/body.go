@@ -43,8 +43,11 @@ func (b *body) scan() error {
 		case opCall, opCallIndirect:
 			b.calls = true
 		case opMisc:
-			if in.sub == miscMemoryCopy || in.sub == miscMemoryFill {
+			switch in.sub {
+			case miscMemoryCopy, miscMemoryFill:
 				b.calls = true
+			case miscMemoryInit, miscDataDrop:
+				b.m.named = true
 			}
 		}
 		if len(frames) > maxNesting {

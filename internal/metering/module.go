@@ -48,6 +48,7 @@ type module struct {
 	imports uint32      // functions
 	defined []uint32    // type of each function that is not imported
 	data    []uint32    // length of each data segment
+	named   bool        // code names data segments
 
 	fuel, stack uint32 // globals that are added
 	yield       uint32 // index of the import that is added, after the others
@@ -85,12 +86,12 @@ func Rewrite(binary []byte, memory int64) ([]byte, error) {
 	steps := [sections]func(*reader) ([]byte, error){
 		sectionType: m.rewriteTypes, sectionImport: m.rewriteImports, sectionFunction: m.rewriteFunctions, sectionTable: m.rewriteTables,
 		sectionMemory: m.rewriteMemory, sectionGlobal: m.rewriteGlobals, sectionExport: m.rewriteExports, sectionStart: m.rewriteStart,
-		sectionElement: m.rewriteElements, sectionCode: m.rewriteCode,
+		sectionElement: m.rewriteElements, sectionCode: m.rewriteCode, sectionData: m.rewriteData,
 	}
 	if err := m.readData(); err != nil {
 		return nil, err
 	}
-	// Types are written last, since code may need more of them, and stand first.
+	// Types are written last, since code may need more of them, and stand first; the count of data segments stands before code.
 	done := [sections][]byte{}
 	for _, id := range order {
 		content := m.section[id]
@@ -114,6 +115,9 @@ func Rewrite(binary []byte, memory int64) ([]byte, error) {
 		done[id] = content
 	}
 	done[sectionType] = m.appendTypes()
+	if m.present[sectionDataCount] {
+		done[sectionDataCount] = m.section[sectionDataCount]
+	}
 	for _, id := range order {
 		if m.present[id] {
 			out = append(out, byte(id))
@@ -382,30 +386,6 @@ func (m *module) rewriteElements(r *reader) ([]byte, error) {
 		}
 	}
 	return out, r.err
-}
-
-// readData learns how long data segments are.
-func (m *module) readData() error {
-	if !m.present[sectionData] {
-		return nil
-	}
-	r := reader{b: m.section[sectionData]}
-	for range r.count("data segments", 100_000) {
-		switch flags := r.u32(); flags {
-		case 0:
-			m.constant(nil, &r)
-		case 1:
-		case 2:
-			r.u32()
-			m.constant(nil, &r)
-		default:
-			return errors.New("it has a data segment of a kind that nodes do not know (WebAssembly 2.0)")
-		}
-		n := r.u32()
-		r.take(n)
-		m.data = append(m.data, n)
-	}
-	return r.err
 }
 
 func (m *module) rewriteCode(r *reader) ([]byte, error) {

@@ -43,6 +43,7 @@ const (
 	opVector       = 0xfd
 
 	miscMemoryInit = 8
+	miscDataDrop   = 9
 	miscMemoryCopy = 10
 	miscMemoryFill = 11
 	miscTableInit  = 12

@@ -60,6 +60,23 @@ func (r *reader) u32() uint32 {
 	return 0
 }
 
+// i32 reads a signed LEB128 of at most 32 bits.
+func (r *reader) i32() int32 {
+	var v int64
+	for shift := 0; shift < 35; shift += 7 {
+		c := r.byte()
+		v |= int64(c&0x7f) << shift
+		if c < 0x80 {
+			if c&0x40 != 0 {
+				v |= -1 << (shift + 7)
+			}
+			return int32(v)
+		}
+	}
+	r.fail(errors.New("a number has more than 32 bits"))
+	return 0
+}
+
 // skipLEB passes over a LEB128 of at most so many bytes.
 func (r *reader) skipLEB(most int) {
 	for range most {

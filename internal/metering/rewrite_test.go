@@ -139,6 +139,12 @@ func TestNothingElseChanges(t *testing.T) {
 			block $b br $b call $f loop $l br $l end end local.get 0 return call $f unreachable)`, []uint64{4}},
 		{"segments", `(memory 1) (data "hello") (func $f) (func (export "run") (param i64) (result i64)
 			i32.const 3 i32.const 1 i32.const 4 memory.init 0 data.drop 0 call $f i32.const 3 i64.load)`, []uint64{0}},
+		{"data segments near each other", `(memory 1) (data (i32.const 8) "abc") (data (i32.const 11) "def") (data (i32.const 20) "ghi") (data (i32.const 1000) "x")
+			(data (i32.const 65535) "z") (func (export "run") (param i64) (result i64) i32.const 8 i64.load)`, []uint64{0}},
+		{"data segments over each other", `(memory 1) (data (i32.const 8) "abcdef") (data (i32.const 10) "x") (data (i32.const 9) "y")
+			(func (export "run") (param i64) (result i64) i32.const 8 i64.load)`, []uint64{0}},
+		{"data segments that code names", `(memory 1) (data (i32.const 8) "abc") (data (i32.const 12) "def") (data "ghi")
+			(func (export "run") (param i64) (result i64) i32.const 30 i32.const 0 i32.const 3 memory.init 2 i32.const 30 i64.load)`, []uint64{0}},
 		{"memory that grows", `(memory 1 3) (func $f) (func (export "run") (param i64) (result i64) call $f
 			local.get 0 i32.wrap_i64 memory.grow memory.size i32.const 100 i32.mul i32.add i64.extend_i32_u)`, []uint64{0, 1, 2, 3}},
 	}
