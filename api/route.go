@@ -141,6 +141,7 @@ type call struct {
 	start     time.Time
 	status    int // 0: nothing was answered yet
 	bytes     int64
+	large     bool // its body is one of Handler.large
 	accepted  bool // what was asked for goes on after the answer: 202
 }
 
@@ -235,7 +236,12 @@ func (c *call) body(limit int64, types ...string) (io.ReadCloser, error) {
 	if c.r.ContentLength > limit {
 		return nil, &errTooLarge{limit}
 	}
-	if limit > MaxBody {
+	if limit > MaxBody && (c.r.ContentLength < 0 || c.r.ContentLength > MaxBody) {
+		if !c.large {
+			if c.large = c.h.large.enter(c.principal.UserID); !c.large {
+				return nil, control.ErrBusy
+			}
+		}
 		// Deadlines are the connection's own clock, whatever the handler's is.
 		_ = http.NewResponseController(c.w).SetReadDeadline(time.Now().Add(readTimeout + transferTime(limit)))
 		_ = http.NewResponseController(c.w).SetWriteDeadline(time.Now().Add(writeTimeout + transferTime(limit)))

@@ -30,6 +30,8 @@ const (
 	slowTimeout = 5 * time.Minute
 	// transferRate in bytes/s is the slowest at which large bodies and payloads are given time for.
 	transferRate = 64 << 10
+	// maxStreams bounds requests under way on one connection by HTTP/2.
+	maxStreams = 64
 	// maxToken is the length of the longest credential that is looked at.
 	maxToken = 256
 )
@@ -66,6 +68,7 @@ type Handler struct {
 	routes   *router
 	metrics  *metrics
 	fleet    headerCache
+	large    largeBodies
 	barrier  *remote.Handler // nil without Options.Rollouts
 	undrain  func() bool     // lets go of draining
 	// recipient is Options.SecretRecipient.
@@ -134,6 +137,8 @@ func NewHTTPServer(h http.Handler, logger *slog.Logger) *http.Server {
 		WriteTimeout:      writeTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
+		// Of a connection by HTTP/2, which TLS brings: a node has a poll, a watch and a few calls under way.
+		HTTP2: &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
 		// OPTIONS * is answered like every other path that does not exist.
 		DisableGeneralOptionsHandler: true,
 	}
@@ -196,6 +201,11 @@ func (h *Handler) run(c *call) {
 		// Deadlines are the connection's own clock, whatever the handler's is.
 		_ = http.NewResponseController(c.w).SetWriteDeadline(time.Now().Add(slowTimeout))
 	}
+	defer func() {
+		if c.large {
+			h.large.leave(c.principal.UserID)
+		}
+	}()
 	if err := c.route.serve(c); err != nil {
 		c.fail(err)
 	}
