@@ -192,6 +192,29 @@ want "Location: https://$www/shop?item=1"
 try curl --cacert "$GUARDYN_DEMO_CA" --connect-to "::$GUARDYN_NODE1_HTTPS" "https://api.$zone/"
 want 'unrecognized name'
 
+say 'What an origin allows to be kept, a node keeps, until it is purged'
+cached=(curl -i --cacert "$GUARDYN_DEMO_CA" --connect-to "::$GUARDYN_NODE1_HTTPS" "https://$www/cached")
+run "${cached[@]}"
+want 'cache-status: guardyn; fwd=uri-miss'
+run "${cached[@]}"
+want 'cache-status: guardyn; hit'
+run gdn purge $zone --url "https://$www/cached" --wait
+want 'done by 2 nodes'
+run "${cached[@]}"
+want 'cache-status: guardyn; fwd=uri-miss'
+
+say 'A function answers in place of an origin'
+run env GOOS=wasip1 GOARCH=wasm go build -ldflags=-s -o "$data/hello.wasm" ./examples/functions/go
+run gdn function test $zone hello --module "$data/hello.wasm" --request examples/functions/request.yaml
+want "$(printf 'Hello, edge!\nPOST /hello')"
+run gdn function add $zone hello "$data/hello.wasm"
+run gdn rules set $zone function examples/functions/rules.yaml
+run gdn apply -m 'a greeting' --accept-disruption --wait
+for https in "$GUARDYN_NODE1_HTTPS" "$GUARDYN_NODE2_HTTPS"; do
+	run curl --cacert "$GUARDYN_DEMO_CA" --connect-to "::$https" "https://$www/hello?name=visitor"
+	want 'Hello, visitor!'
+done
+
 say 'A change on trial: the next pool has nobody in it, so every node goes back by itself. A WebSocket stays open over that'
 [ -x "$data/websocket" ] || go build -o "$data/websocket" ./examples/websocket
 mkfifo "$data/messages" "$data/answers"

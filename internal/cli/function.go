@@ -270,13 +270,13 @@ func (a *app) printFunction(o *functionOutcome, limits *function.Limits, compile
 		a.printf("failed by %s\n", o.Failure)
 	}
 	if o.Body != "" {
-		a.printf("\n%s", o.Body)
+		fmt.Fprintf(a.Stdout, "\n%s", inertLines(o.Body))
 		if !strings.HasSuffix(o.Body, "\n") {
 			a.printf("\n")
 		}
 	}
 	if o.Stderr != "" {
-		a.printf("\nstandard error:\n%s\n", strings.TrimSuffix(o.Stderr, "\n"))
+		fmt.Fprintf(a.Stdout, "\nstandard error:\n%s\n", inertLines(strings.TrimSuffix(o.Stderr, "\n")))
 	}
 	a.printf("\ntime      %s of %s\nmemory    %s of %s\noutput    %s of %s\ncompiled  in %s\n",
 		took.Round(time.Microsecond), time.Duration(limits.Timeout), zone.Size(o.Memory), limits.Memory, zone.Size(o.Output), limits.Output,
