@@ -192,14 +192,18 @@ func TestProposeDeletesNothingThatIsWantedAgain(t *testing.T) {
 	o.Now = func() time.Time { return time.Now().Add(clock.now()) }
 	s, other := open(t, o, w.use), open(t, o)
 	roster := members(t, s, 1)
-	for name, meanwhile := range map[string]func(barrier.Rollout){
-		"put again": func(barrier.Rollout) { ok(t, other.Put(t.Context(), "test:a", noise(10))) },
-		"proposed": func(open barrier.Rollout) {
+	// In this order: the artefact of the rollout before is not deleted.
+	for _, tc := range []struct {
+		name      string
+		meanwhile func(barrier.Rollout)
+	}{
+		{"put again", func(barrier.Rollout) { ok(t, other.Put(t.Context(), "test:a", noise(10))) }},
+		{"proposed", func(open barrier.Rollout) {
 			ok(t, other.Abort(t.Context(), open.Ref, barrier.ByOperator("test"), "next"))
 			p := after(t, other, proposal(roster))
 			p.Digest = "test:a"
 			must(other.Propose(t.Context(), p))(t)
-		},
+		}},
 	} {
 		ok(t, s.Put(t.Context(), "test:a", noise(10)))
 		clock.pass(barrier.ArtefactRetention + time.Minute)
@@ -208,7 +212,7 @@ func TestProposeDeletesNothingThatIsWantedAgain(t *testing.T) {
 		w.set(func(r request) fate {
 			if r.operation == "TransactWriteItems" && strings.Contains(r.body, "MANIFEST#test:a") && !deletes {
 				deletes = true
-				meanwhile(*must(other.Current(t.Context()))(t).Rollout)
+				tc.meanwhile(*must(other.Current(t.Context()))(t).Rollout)
 			}
 			return pass
 		})
@@ -216,10 +220,10 @@ func TestProposeDeletesNothingThatIsWantedAgain(t *testing.T) {
 		ok(t, err)
 		w.set(nil)
 		if !deletes {
-			t.Errorf("%s: nothing was about to be deleted", name)
+			t.Errorf("%s: nothing was about to be deleted", tc.name)
 		}
 		if _, err := s.Get(t.Context(), "test:a"); err != nil {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: %v", tc.name, err)
 		}
 		newest := must(s.Current(t.Context()))(t).Rollout
 		if newest.Open() {
