@@ -17,7 +17,7 @@ import (
 // goGuest and cGuest are the functions of examples/functions, built once.
 var (
 	goGuest = sync.OnceValues(func() ([]byte, error) {
-		return build("go", "GOOS=wasip1 GOARCH=wasm go build -ldflags=-s -o $0 .")
+		return build("go", "GOOS=wasip1 GOARCH=wasm go build -ldflags=-s -o $0 main.go")
 	})
 	cGuest = sync.OnceValues(func() ([]byte, error) {
 		return build("c", "clang --target=wasm32-wasi --sysroot=/usr -O2 -s -o $0 hello.c")
@@ -53,7 +53,7 @@ var guests = []struct {
 	build func() ([]byte, error)
 	want  string
 }{
-	{"Go", goGuest, "Hello, edge!\nPOST / from 192.0.2.7, 100000 bytes\n"},
+	{"Go", goGuest, "Hello, edge!\nPOST / with 100000 bytes\n"},
 	{"C", cGuest, "Hello, edge!\n"},
 }
 

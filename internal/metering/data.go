@@ -1,6 +1,10 @@
 package metering
 
-import "errors"
+import (
+	"cmp"
+	"errors"
+	"slices"
+)
 
 // maxGap is how many zeros are written between two data segments to make one of them, in bytes. Some compilers leave out every run of
 // zeros, and a runtime spends more on each of their ten thousand segments, for every instance, than on the zeros.
@@ -38,8 +42,7 @@ func (r *reader) skipConstant() {
 	}
 }
 
-// rewriteData makes segments that are near each other one, when they go up in memory and code names none of them. Memory is all zero
-// before.
+// rewriteData makes segments that are near each other one, when none lies over another and code names none. Memory is all zero before.
 func (m *module) rewriteData(r *reader) ([]byte, error) {
 	same := r.b
 	n := r.count("data segments", 100_000)
@@ -52,31 +55,33 @@ func (m *module) rewriteData(r *reader) ([]byte, error) {
 		bytes []byte
 		own   bool // bytes are not the module's
 	}
-	var zeros [maxGap]byte
-	var merged []segment
-	for range n {
+	segments := make([]segment, n)
+	for i := range segments {
 		flags, op, at := r.u32(), r.byte(), uint32(r.i32())
 		if end := r.byte(); flags != 0 || op != opI32Const || end != opEnd {
 			r.at = len(r.b) // of another kind
 			return same, nil
 		}
-		content := r.take(r.u32())
-		if k := len(merged) - 1; k >= 0 {
-			last := &merged[k]
-			end := uint64(last.at) + uint64(len(last.bytes))
-			if uint64(at) < end {
-				r.at = len(r.b) // it does not go up
-				return same, r.err
-			}
-			if gap := uint64(at) - end; gap <= maxGap {
-				if !last.own {
-					last.bytes, last.own = append(make([]byte, 0, 2*len(last.bytes)+len(content)), last.bytes...), true
-				}
-				last.bytes = append(append(last.bytes, zeros[:gap]...), content...)
-				continue
-			}
+		segments[i] = segment{at: at, bytes: r.take(r.u32())}
+	}
+	slices.SortStableFunc(segments, func(a, b segment) int { return cmp.Compare(a.at, b.at) })
+	var zeros [maxGap]byte
+	merged := segments[:1]
+	for _, s := range segments[1:] {
+		last := &merged[len(merged)-1]
+		end := uint64(last.at) + uint64(len(last.bytes))
+		if uint64(s.at) < end {
+			return same, r.err // they lie over each other
 		}
-		merged = append(merged, segment{at: at, bytes: content})
+		gap := uint64(s.at) - end
+		if gap > maxGap {
+			merged = append(merged, s)
+			continue
+		}
+		if !last.own {
+			last.bytes, last.own = append(make([]byte, 0, 2*len(last.bytes)+len(s.bytes)), last.bytes...), true
+		}
+		last.bytes = append(append(last.bytes, zeros[:gap]...), s.bytes...)
 	}
 	out := appendU32(make([]byte, 0, len(same)), uint32(len(merged)))
 	for _, s := range merged {

@@ -1,33 +1,28 @@
 //go:build wasip1
 
-// Command go is a function for the edge: it greets, and says what it was asked.
+// Command go is a function for the edge: it greets whom the query names, and says how long the body was.
 //
-//	GOOS=wasip1 GOARCH=wasm go build -ldflags=-s -o hello.wasm .
+//	GOOS=wasip1 GOARCH=wasm go build -ldflags=-s -o hello.wasm main.go
 package main
 
 import (
-	"fmt"
 	"io"
-	"net/url"
 	"os"
+	"strconv"
+	"strings"
 )
 
 func main() {
-	query, err := url.ParseQuery(os.Getenv("QUERY_STRING"))
-	if err != nil {
-		fmt.Print("Status: 400\nContent-Type: text/plain\n\nthe query is malformed\n")
-		return
-	}
-	name := query.Get("name")
-	if name == "" {
-		name = "world"
-	}
 	body, err := io.ReadAll(os.Stdin)
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "read the body:", err)
+		os.Stderr.WriteString("read the body: " + err.Error() + "\n")
 		os.Exit(1)
 	}
-	fmt.Print("Content-Type: text/plain; charset=utf-8\nCache-Control: max-age=60\n\n")
-	fmt.Printf("Hello, %s!\n", name)
-	fmt.Printf("%s %s from %s, %d bytes\n", os.Getenv("REQUEST_METHOD"), os.Getenv("PATH_INFO"), os.Getenv("REMOTE_ADDR"), len(body))
+	name, ok := strings.CutPrefix(os.Getenv("QUERY_STRING"), "name=")
+	if !ok {
+		name = "world"
+	}
+	os.Stdout.WriteString("Content-Type: text/plain; charset=utf-8\nCache-Control: max-age=60\n\n" +
+		"Hello, " + name + "!\n" +
+		os.Getenv("REQUEST_METHOD") + " " + os.Getenv("PATH_INFO") + " with " + strconv.Itoa(len(body)) + " bytes\n")
 }
