@@ -16,6 +16,8 @@ const (
 	// accessLogWaiting is how many records may wait for the destination; those beyond are dropped and counted: a pipe that nobody
 	// reads must not hold up requests.
 	accessLogWaiting = 8192
+	// accessLogWaitingBytes bounds them together, since a client decides how long its record is.
+	accessLogWaitingBytes = 16 << 20
 	// accessLogBuffer is how many bytes are written at once while more are waiting.
 	accessLogBuffer = 64 << 10
 )
@@ -24,6 +26,7 @@ const (
 type accessLog struct {
 	to      io.WriteCloser
 	lines   chan []byte
+	bytes   atomic.Int64 // of what waits
 	dropped atomic.Uint64
 	failed  atomic.Uint64
 
@@ -82,9 +85,16 @@ func (l *accessLog) Write(line []byte) (int, error) {
 	if l.closed {
 		return len(line), nil
 	}
+	n := int64(len(line))
+	if l.bytes.Add(n) > accessLogWaitingBytes {
+		l.bytes.Add(-n)
+		l.dropped.Add(1)
+		return len(line), nil
+	}
 	select {
 	case l.lines <- append([]byte(nil), line...):
 	default:
+		l.bytes.Add(-n)
 		l.dropped.Add(1)
 	}
 	return len(line), nil
@@ -96,6 +106,7 @@ func (l *accessLog) run() {
 	w := bufio.NewWriterSize(l.to, accessLogBuffer)
 	for line := range l.lines {
 		_, err := w.Write(line)
+		l.bytes.Add(-int64(len(line)))
 		if err == nil && len(l.lines) == 0 {
 			err = w.Flush()
 		}

@@ -67,6 +67,33 @@ func TestAccessLogNobodyReads(t *testing.T) {
 	}
 }
 
+// TestAccessLogBytes: what waits is bounded by its bytes too.
+func TestAccessLogBytes(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := newAccessLog(w)
+	line := make([]byte, 1<<20)
+	const fit = accessLogWaitingBytes >> 20
+	for range 2 * fit {
+		if n, err := l.Write(line); n != len(line) || err != nil {
+			t.Fatal(n, err)
+		}
+	}
+	// One may be on its way out of the queue already.
+	if dropped := l.dropped.Load(); dropped < fit-1 || dropped > fit || l.bytes.Load() > accessLogWaitingBytes {
+		t.Errorf("%d of %d records dropped, %d bytes wait", dropped, 2*fit, l.bytes.Load())
+	}
+	r.Close()
+	if err := l.close(); err != nil {
+		t.Fatal(err)
+	}
+	if l.bytes.Load() != 0 {
+		t.Errorf("at the end %d bytes wait", l.bytes.Load())
+	}
+}
+
 // TestAccessLogWhole: what is logged before the end is there after it, in order.
 func TestAccessLogWhole(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "access.log")

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/net/netutil"
+
 	"github.com/guardyn-edge/guardyn/api"
 	"github.com/guardyn-edge/guardyn/barrier/remote"
 	"github.com/guardyn-edge/guardyn/edge"
@@ -133,6 +135,7 @@ func (e *Edge) start(ctx context.Context) (err error) {
 	if e.adminListener, err = (&net.ListenConfig{}).Listen(ctx, "tcp", e.cfg.AdminAddr); err != nil {
 		return fmt.Errorf("listen for the admin address: %w", err)
 	}
+	e.adminListener = netutil.LimitListener(e.adminListener, maxAdminConns)
 	e.prober = e.newProber()
 	e.run()
 	return nil

@@ -32,6 +32,15 @@ type deepHealth struct {
 	Rollout     rolloutHealth       `json:"rollout"`
 }
 
+const (
+	// maxAdminConns bounds connections to the admin address; one beyond it waits to be accepted.
+	maxAdminConns = 64
+	// adminWriteTimeout bounds an answer, a profile over time included.
+	adminWriteTimeout = 2 * time.Minute
+	// maxScrapes bounds answers of /metrics under way; others are 503.
+	maxScrapes = 4
+)
+
 // adminServer serves health, metrics and profiles.
 func (e *Edge) adminServer() (*http.Server, error) {
 	reg := prometheus.NewRegistry()
@@ -55,13 +64,13 @@ func (e *Edge) adminServer() (*http.Server, error) {
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.MarshalWrite(w, e.deepHealth(), jsontext.WithIndent("  "))
 	})
-	mux.Handle("GET /metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{MaxRequestsInFlight: 4}))
+	mux.Handle("GET /metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{MaxRequestsInFlight: maxScrapes}))
 	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
 	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
 	return &http.Server{
-		Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, IdleTimeout: time.Minute,
-		MaxHeaderBytes: 16 << 10, ErrorLog: slog.NewLogLogger(e.cfg.Logger.Handler(), slog.LevelWarn),
+		Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: adminWriteTimeout,
+		IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10, ErrorLog: slog.NewLogLogger(e.cfg.Logger.Handler(), slog.LevelWarn),
 	}, nil
 }
 
