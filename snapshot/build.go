@@ -131,7 +131,6 @@ func (b *builtZone) build(zi ZoneInput, in *Input, exprs *expressions, rules *ru
 	j.functions()
 	j.ceilings()
 	j.unused()
-	j.carried()
 }
 
 // owned gives z containers of its own, which zone.Normalize may write to.

@@ -131,6 +131,9 @@ func (s *Server) finish(x *exchange, start time.Time) {
 	if x.zone != nil {
 		attrs = append(attrs, slog.String("zone", x.zone.Config.Name.String()), slog.Uint64("version", x.view.Version()))
 	}
+	if x.cache.outcome != "" {
+		attrs = append(attrs, slog.String("cache", x.cache.outcome))
+	}
 	if x.target != nil && x.target.origin != nil {
 		attrs = append(attrs, slog.String("origin", x.target.origin.Pool+"/"+x.target.origin.Name))
 	}

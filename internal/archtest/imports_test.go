@@ -92,7 +92,7 @@ var rooms = []room{
 		"internal/cli", "internal/host", "api", "node", "edge", "edge/function", "edge/perzone", "edge/rules", "edge/web", "store", "control", "snapshot", "seal", "zone",
 	}},
 	{"internal/e2e", []string{"internal/cli", "internal/host", "internal/testpg", "api", "seal", "snapshot", "zone", "internal/nodeproto"}},
-	{"internal/peerbench", []string{"seal"}},
+	{"internal/peerbench", []string{"seal", "internal/wat"}},
 	{"cmd", []string{"internal/cli"}},
 	{"cmd/gdn", []string{"internal/cli"}},
 	{"examples", nil},

@@ -36,6 +36,7 @@ func (a *app) edgeCommand() *cobra.Command {
   GUARDYN_RATE_LIMIT_EXEMPT    ranges of resolvers that DNS response-rate limiting passes over (default: none)
   GUARDYN_DNS_NSID             what tells this node apart to DNS clients that ask (RFC 5001; default: nothing)
   GUARDYN_DNS_VERSION_CLIENTS  ranges of clients that may ask CHAOS TXT version.guardyn. (default: none)
+  GUARDYN_CACHE_MEMORY         memory that cached answers may take, as 2GiB, 4MiB or more; 0 caches nothing (default 256MiB)
   GUARDYN_FUNCTION_MEMORY      memory that all calls of functions together may hold, as 512MiB (default 1GiB)
   GUARDYN_ACCESS_LOG           stdout, or a file that a JSON record of each request is appended to (default: none)
   GUARDYN_METRICS_ZONES        zones that metrics count one by one, comma-separated, or all: the first 1,000 that are asked
@@ -104,6 +105,16 @@ func (a *app) edgeConfig() (host.EdgeConfig, error) {
 	}
 	cfg.MetricsZones, err = metricsZones(a.Getenv(envMetricsZones))
 	note(err)
+	if text := a.Getenv(envCacheMemory); text != "" {
+		switch cfg.CacheMemory, err = zone.ParseSize(text); {
+		case err != nil:
+			note(fmt.Errorf("%s: %w", envCacheMemory, err))
+		case cfg.CacheMemory == 0:
+			cfg.CacheMemory = -1 // none
+		case cfg.CacheMemory < host.MinCacheMemory:
+			note(fmt.Errorf("%s: at least %s is needed, or 0 to cache nothing", envCacheMemory, host.MinCacheMemory))
+		}
+	}
 	if text := a.Getenv(envFunctionMemory); text != "" {
 		if cfg.FunctionMemory, err = zone.ParseSize(text); err == nil && cfg.FunctionMemory < 1<<20 {
 			err = errors.New("at least 1MiB is needed")

@@ -34,6 +34,7 @@ const (
 	envAccessLog      = "GUARDYN_ACCESS_LOG"
 	envOTLPEndpoint   = "GUARDYN_OTLP_ENDPOINT"
 	envMetricsZones   = "GUARDYN_METRICS_ZONES"
+	envCacheMemory    = "GUARDYN_CACHE_MEMORY"
 	envFunctionMemory = "GUARDYN_FUNCTION_MEMORY"
 )
 
@@ -47,7 +48,7 @@ func knownEnviron() []string {
 		envAPIURL, envToken, envNodeToken, envSigningKey, envPublicKeys, envDatabaseURL, envListen, envTLSCert, envTLSKey,
 		envStateDir, envDNSListen, envHTTPListen, envAdminListen, envEdgeAddresses, envAllowedOrigins, envRateExempt,
 		envNSID, envVersionClients, envOTLPEndpoint, envHTTPSListen, envRecipient, envIdentities, envAccessLog, envMetricsZones,
-		envFunctionMemory,
+		envCacheMemory, envFunctionMemory,
 		envDemoOrigin, envDemoOrigin2, envDemoCA,
 	}
 	for _, node := range []string{"GUARDYN_NODE1_", "GUARDYN_NODE2_"} {

@@ -95,7 +95,9 @@ func (e *Edge) start(ctx context.Context) (err error) {
 		return err
 	}
 	e.dnsZones, e.webZones = perzone.New[dns.ZoneCounts](e.cfg.MetricsZones), perzone.New[web.ZoneCounts](e.cfg.MetricsZones)
-	e.cache = cache.New(cache.DefaultMemory)
+	if e.cfg.CacheMemory >= 0 {
+		e.cache = cache.New(int64(e.cfg.CacheMemory))
+	}
 	agent := node.Config{
 		Source: e.source, Host: e, Keys: e.cfg.PublicKeys, Dir: e.state, Interval: e.cfg.Interval, Wait: e.cfg.Wait,
 		Logger: e.cfg.Logger, Now: e.cfg.Now, Pools: e.poolReport,
@@ -282,6 +284,9 @@ func (e *Edge) release() error {
 	}
 	if err := e.access.close(); err != nil {
 		e.cfg.Logger.Warn("access log not closed", "error", err)
+	}
+	if e.cache != nil {
+		e.cache.Close()
 	}
 	if e.functions != nil {
 		if err := e.functions.Close(); err != nil {

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/guardyn-edge/guardyn/edge/cache"
 	"github.com/guardyn-edge/guardyn/edge/perzone"
 	"github.com/guardyn-edge/guardyn/internal/nodeproto"
 	"github.com/guardyn-edge/guardyn/seal"
@@ -21,6 +22,8 @@ const (
 	// maxServiceAddresses bounds, for each family, what a proxied name answers with: that must fit into a
 	// small DNS answer.
 	maxServiceAddresses = 16
+	// MinCacheMemory is the least that a cache may take.
+	MinCacheMemory zone.Size = cache.MinMemory
 )
 
 // EdgeConfig is everything that an edge node is told. APIURL, Token, PublicKeys and StateDir are required.
@@ -58,6 +61,9 @@ type EdgeConfig struct {
 	Interval, Wait time.Duration
 	// FunctionMemory (GUARDYN_FUNCTION_MEMORY) is how much memory all calls of functions together may hold, default 1 GiB.
 	FunctionMemory zone.Size
+	// CacheMemory (GUARDYN_CACHE_MEMORY) is what cached answers may take, MinCacheMemory at least; 0: cache.DefaultMemory, negative:
+	// nothing is cached.
+	CacheMemory zone.Size
 	// AccessLog (GUARDYN_ACCESS_LOG) takes a JSON record of each request that the zone's log_sampling picks: "stdout", or
 	// a file that is appended to; empty: there is none.
 	AccessLog string
@@ -99,6 +105,9 @@ func (c EdgeConfig) withDefaults() (EdgeConfig, error) {
 	}
 	if v4 > maxServiceAddresses || v6 > maxServiceAddresses {
 		errs = append(errs, fmt.Errorf("%d IPv4 and %d IPv6 service addresses: at most %d of each", v4, v6, maxServiceAddresses))
+	}
+	if c.CacheMemory > 0 && c.CacheMemory < MinCacheMemory {
+		errs = append(errs, fmt.Errorf("memory of the cache is %s: at least %s, or none", c.CacheMemory, MinCacheMemory))
 	}
 	if n := len(c.MetricsZones.Names); n > perzone.Max {
 		errs = append(errs, fmt.Errorf("metrics of %d zones: at most %d", n, perzone.Max))

@@ -143,6 +143,7 @@ func (c edgeCollector) Collect(out chan<- prometheus.Metric) {
 
 	c.e.collectPools(out)
 	c.e.collectPurges(gauge, count)
+	c.e.collectCache(gauge, count)
 	c.e.collectFunctions(out)
 	m := c.e.web.Metrics()
 	for class, n := range m.Requests {
