@@ -36,6 +36,7 @@ test: ## run every test, those on a private PostgreSQL and DynamoDB Local too
 	@hack/need.sh knot
 	@hack/need.sh nsd
 	@hack/need.sh h2load
+	@hack/need.sh clang
 	$(WITH_SERVERS) go test -timeout 15m ./...
 
 interop: ## ask a node, Knot and NSD the same 5,000 DNS queries and compare the answers

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Measures this node beside the servers that people run in its place, in turns on this machine, and prints one table:
 # processor time, requests/s and the 99th percentile of each, and the node's processor time over each peer's.
-# ROUNDS=5 rounds, LENGTH=3s each; ONLY=dns|proxy|tls|rules for one row; GDN=PATH measures a program that is built already.
+# ROUNDS=5 rounds, LENGTH=3s each; ONLY=dns|proxy|tls|rules|function for one row; GDN=PATH measures a program that is built already.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

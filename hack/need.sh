@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# hack/need.sh curl|dig|postgresql|gcc|java|npm|knot|nsd|named|nginx|haproxy|dnsperf|wrk|h2load: installs the Debian package that has what is needed, when it is missing.
+# hack/need.sh curl|dig|postgresql|gcc|clang|java|npm|knot|nsd|named|nginx|haproxy|dnsperf|wrk|h2load: installs the Debian package that has what is needed, when it is missing.
 set -euo pipefail
 
 installed() {
@@ -12,6 +12,7 @@ installed() {
 	named | nginx | haproxy) compgen -G "/usr/*bin/$1" >/dev/null || command -v "$1" >/dev/null ;;
 	curl | dig | dnsperf | wrk | h2load) command -v "$1" >/dev/null ;;
 	gcc) command -v gcc >/dev/null && [ -e /usr/include/stdlib.h ] ;;
+	clang) command -v clang >/dev/null && command -v wasm-ld >/dev/null && compgen -G '/usr/lib/wasm32-wasi/libc.a' >/dev/null ;;
 	*) echo "error: $1 is not known here" >&2; exit 2 ;;
 	esac
 }
@@ -30,6 +31,7 @@ dig) why="the demo and the documents' commands ask nodes with it"; packages=(bin
 dnsperf | wrk) why="it is what loads the servers" ;;
 h2load) why="it loads the servers, in tests too"; packages=(nghttp2-client) ;;
 npm) why="the tests fetch DynamoDB Local from an npm package" ;;
+clang) why="the tests compile a function in C to WebAssembly"; packages+=(lld wasi-libc libclang-rt-dev-wasm32) ;;
 gcc) why="Go's race detector needs a C compiler"; packages+=(libc6-dev) ;;
 esac
 

@@ -352,3 +352,27 @@ func TestFunctionOutlivesViews(t *testing.T) {
 		t.Errorf("of two calls %v were counted", got.Results)
 	}
 }
+
+// TestFunctionBehindTheCache sees that an answer that may be kept is, and that requests at once share one call.
+func TestFunctionBehindTheCache(t *testing.T) {
+	n := startNode(t, withCache(0)...)
+	v := n.publish(site("192.0.2.1:1", with(t, "kept", answers("Content-Type: text/plain\nCache-Control: max-age=60\nETag: \"1\"\n\nkept")),
+		with(t, "fresh", answers("Content-Type: text/plain\nCache-Control: no-store\n\nfresh"))))
+	functions := v.Host("www.example.com").Functions
+	for range 3 {
+		if got := n.get("/kept"); got.status != 200 || got.body != "kept" {
+			t.Errorf("answered %d %q", got.status, got.body)
+		}
+		if got := n.get("/fresh"); got.body != "fresh" {
+			t.Errorf("answered %d %q", got.status, got.body)
+		}
+	}
+	if got := n.get("/kept", `If-None-Match: "1"`); got.status != http.StatusNotModified {
+		t.Errorf("what the client has is answered %d", got.status)
+	}
+	for name, want := range map[string]uint64{"kept": 1, "fresh": 3} {
+		if got := functions[name].Counts().Results[function.Answered]; got != want {
+			t.Errorf("%s was called %d times, want %d", name, got, want)
+		}
+	}
+}

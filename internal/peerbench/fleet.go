@@ -12,16 +12,19 @@ import (
 	"strings"
 	"time"
 
+	"github.com/guardyn-edge/guardyn/internal/wat"
 	"github.com/guardyn-edge/guardyn/seal"
 )
 
-// The zones that are served: plain is apex without its final dot, and guarded has the rules.
+// The zones that are served: plain is apex without its final dot, rules has the rules, and called is answered by a function.
 const (
-	apex      = "bench.test."
-	plainZone = "bench.test"
-	rulesZone = "rules.test"
-	plainHost = "www." + plainZone
-	rulesHost = "www." + rulesZone
+	apex       = "bench.test."
+	plainZone  = "bench.test"
+	rulesZone  = "rules.test"
+	calledZone = "function.test"
+	plainHost  = "www." + plainZone
+	rulesHost  = "www." + rulesZone
+	calledHost = "www." + calledZone
 )
 
 // names is how many names are asked for over DNS.
@@ -39,6 +42,7 @@ type bench struct {
 	dns, http string // of the node
 	https     string // of the node, empty when this build does not serve it
 	node      *process
+	nginx     *process   // the origin
 	processes []*process // in the order that they were started in
 }
 
@@ -181,7 +185,13 @@ func (b *bench) publish() error {
 	for i := range 100_000 {
 		items = append(items, fmt.Sprintf("10.%d.%d.%d", i>>16, i>>8&255, i&255))
 	}
+	module, err := wat.Answer("Content-Type: text/plain\n\n"+body, 0)
+	if err != nil {
+		return err
+	}
 	for name, text := range map[string]string{
+		"answer.wasm": string(module),
+		"called.yaml": "rules:\n  - {expression: 'true', action: function, parameters: {function: answer}}\n",
 		"import.zone": "$TTL 300\n" + zoneRecords(),
 		"pool.yaml":   fmt.Sprintf("origins:\n  - {name: origin, address: %q}\n", b.origin),
 		"list.yaml":   "kind: ip\nitems: [" + strings.Join(items, ", ") + "]\n",
@@ -198,10 +208,15 @@ func (b *bench) publish() error {
 		{"zone", "create", rulesZone},
 		{"pool", "set", plainZone, "default", file("pool.yaml")},
 		{"pool", "set", rulesZone, "default", file("pool.yaml")},
+		{"zone", "create", calledZone},
+		{"function", "add", calledZone, "answer", file("answer.wasm")},
+		{"rules", "set", calledZone, "function", file("called.yaml")},
+		{"record", "add", calledZone, "www", "A", "192.0.2.1", "--proxied"},
 		{"record", "add", plainZone, "www", "A", "192.0.2.1", "--proxied"},
 		{"record", "add", rulesZone, "www", "A", "192.0.2.1", "--proxied"},
 		{"list", "set", rulesZone, "blocked", file("list.yaml")},
 		{"rules", "set", rulesZone, "custom", file("rules.yaml")},
+		{"settings", "set", calledZone, "log_sampling=0%", "trace_sampling=0%"},
 		{"settings", "set", plainZone, "log_sampling=0%", "trace_sampling=0%"},
 		{"settings", "set", rulesZone, "log_sampling=0%", "trace_sampling=0%"},
 	}

@@ -37,6 +37,17 @@ type server struct {
 	addr string // host:port
 	host string // that is asked for over HTTP
 	*process
+	behind *process // what it cannot answer without, nil for nothing
+}
+
+// cpu is the processor time of all of it.
+func (s server) cpu() (time.Duration, error) {
+	own, err := s.process.cpu()
+	if err != nil || s.behind == nil {
+		return own, err
+	}
+	more, err := s.behind.cpu()
+	return own + more, err
 }
 
 func main() {
@@ -54,7 +65,7 @@ func main() {
 }
 
 // rowNames are the values of -only, in the order of the table.
-var rowNames = []string{"dns", "proxy", "tls", "rules"}
+var rowNames = []string{"dns", "proxy", "tls", "rules", "function"}
 
 func run(o options) (err error) {
 	if o.only != "" && !slices.Contains(rowNames, o.only) {
@@ -77,7 +88,7 @@ func run(o options) (err error) {
 		return err
 	}
 	fmt.Printf("%d processors, load %s before, median of %d rounds of %s\n\n", runtime.NumCPU(), loadAverage(), o.rounds, o.length)
-	rows := map[string]func() (row, error){"dns": b.dnsRow, "proxy": b.proxyRow, "tls": b.tlsRow, "rules": b.rulesRow}
+	rows := map[string]func() (row, error){"dns": b.dnsRow, "proxy": b.proxyRow, "tls": b.tlsRow, "rules": b.rulesRow, "function": b.functionRow}
 	for _, name := range rowNames {
 		if o.only != "" && o.only != name {
 			continue
