@@ -308,11 +308,17 @@ func TestEnvironment(t *testing.T) {
 		want   []string // that are there
 		not    []string // names that are not
 	}{
-		{"a path with escapes", func(r *Request) { r.Path, r.Query = "/a%20b%2Fc", "x=%41" }, nil,
-			[]string{"PATH_INFO=/a b/c", "REQUEST_URI=/a%20b%2Fc?x=%41", "QUERY_STRING=x=%41", "SCRIPT_NAME="}, nil},
+		{
+			"a path with escapes", func(r *Request) { r.Path, r.Query = "/a%20b%2Fc", "x=%41" }, nil,
+			[]string{"PATH_INFO=/a b/c", "REQUEST_URI=/a%20b%2Fc?x=%41", "QUERY_STRING=x=%41", "SCRIPT_NAME="},
+			nil,
+		},
 		{"no query", func(*Request) {}, nil, []string{"QUERY_STRING=", "REQUEST_URI=/"}, []string{"HTTPS", "CONTENT_LENGTH", "CONTENT_TYPE"}},
-		{"https", func(r *Request) { r.Scheme, r.Port, r.Protocol = "https", 8443, "HTTP/2.0" }, nil,
-			[]string{"HTTPS=on", "REQUEST_SCHEME=https", "SERVER_PORT=8443", "SERVER_PROTOCOL=HTTP/2.0"}, nil},
+		{
+			"https", func(r *Request) { r.Scheme, r.Port, r.Protocol = "https", 8443, "HTTP/2.0" }, nil,
+			[]string{"HTTPS=on", "REQUEST_SCHEME=https", "SERVER_PORT=8443", "SERVER_PROTOCOL=HTTP/2.0"},
+			nil,
+		},
 		{"IPv6", func(r *Request) { r.Client = mustAddr("2001:db8::7") }, nil, []string{"REMOTE_ADDR=2001:db8::7"}, nil},
 		{"a body", func(r *Request) {
 			r.Body, r.Length = strings.NewReader("abc"), 3
@@ -321,15 +327,25 @@ func TestEnvironment(t *testing.T) {
 		}, nil, []string{"CONTENT_LENGTH=3", "CONTENT_TYPE=a/b"}, []string{"HTTP_CONTENT_TYPE", "HTTP_CONTENT_LENGTH"}},
 		{"a body of unknown length", func(r *Request) { r.Body, r.Length = strings.NewReader("abc"), -1 }, nil, nil, []string{"CONTENT_LENGTH"}},
 		{"the proxy of httpoxy", func(r *Request) { r.Header["Proxy"] = []string{"http://evil.example"} }, nil, nil, []string{"HTTP_PROXY"}},
-		{"names that are two", func(r *Request) {
-			r.Header["X_A"], r.Header["X-A"], r.Header["X.a"] = []string{"1"}, []string{"2"}, []string{"3"}
-		}, nil,
-			[]string{"HTTP_X_A=2"}, nil},
-		{"several values", func(r *Request) { r.Header["X-A"], r.Header["Cookie"] = []string{"1", "2"}, []string{"a=1", "b=2"} }, nil,
-			[]string{"HTTP_X_A=1, 2", "HTTP_COOKIE=a=1; b=2"}, nil},
+		{
+			"names that are two", func(r *Request) {
+				r.Header["X_A"], r.Header["X-A"], r.Header["X.a"] = []string{"1"}, []string{"2"}, []string{"3"}
+			}, nil,
+			[]string{"HTTP_X_A=2"},
+			nil,
+		},
+		{
+			"several values", func(r *Request) { r.Header["X-A"], r.Header["Cookie"] = []string{"1", "2"}, []string{"a=1", "b=2"} }, nil,
+			[]string{"HTTP_X_A=1, 2", "HTTP_COOKIE=a=1; b=2"},
+			nil,
+		},
 		{"its own", func(*Request) {}, map[string]string{"KEY": "value", "PATH": "/bin"}, []string{"KEY=value", "PATH=/bin"}, nil},
-		{"its own that a request has", func(*Request) {}, map[string]string{"REQUEST_METHOD": "x", "HTTP_COOKIE": "a=1", "HTTPS": "on", "REMOTE_USER": "root"},
-			[]string{"REQUEST_METHOD=GET"}, []string{"HTTP_COOKIE", "HTTPS", "REMOTE_USER"}},
+		{
+			"its own that a request has", func(*Request) {},
+			map[string]string{"REQUEST_METHOD": "x", "HTTP_COOKIE": "a=1", "HTTPS": "on", "REMOTE_USER": "root"},
+			[]string{"REQUEST_METHOD=GET"},
+			[]string{"HTTP_COOKIE", "HTTPS", "REMOTE_USER"},
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

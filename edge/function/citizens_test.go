@@ -91,10 +91,14 @@ var badCitizens = []struct {
 	{"sleep", `(memory 1) (data (i32.const 40) "\00\00\c0\4e\8a\6f\32\03") (func (export "_start")
 		i32.const 16 i32.const 128 i32.const 1 i32.const 8 call $poll_oneoff drop)`, TimeOver, nil},
 	{"short sleeps for ever", forever(1, "i32.const 1024 i32.const 2048 i32.const 1 i32.const 8 call $poll_oneoff drop"), TimeOver, nil},
-	{"a body that does not come", forever(2, "i32.const 0 i32.const 16 i32.const 1 i32.const 8 call $fd_read drop"), TimeOver,
-		func() *Request { return withoutEnd("") }},
-	{"a body that comes in part", forever(2, "i32.const 0 i32.const 16 i32.const 1 i32.const 8 call $fd_read drop"), TimeOver,
-		func() *Request { return withoutEnd(strings.Repeat("x", prefetch+1000)) }},
+	{
+		"a body that does not come", forever(2, "i32.const 0 i32.const 16 i32.const 1 i32.const 8 call $fd_read drop"), TimeOver,
+		func() *Request { return withoutEnd("") },
+	},
+	{
+		"a body that comes in part", forever(2, "i32.const 0 i32.const 16 i32.const 1 i32.const 8 call $fd_read drop"), TimeOver,
+		func() *Request { return withoutEnd(strings.Repeat("x", prefetch+1000)) },
+	},
 }
 
 // TestBadCitizensAreStopped runs each three times at once. Each is to be stopped within twice its time, while another function goes on

@@ -68,8 +68,11 @@ func TestFunctionAnswers(t *testing.T) {
 		{"not modified", "Status: 304\nETag: \"1\"\n\n", 304, http.Header{"Etag": {`"1"`}, "Content-Length": nil}, ""},
 		{"several cookies", "Status: 200\nSet-Cookie: a=1\nSet-Cookie: b=2\n\n", 200, http.Header{"Set-Cookie": {"a=1", "b=2"}}, ""},
 		{"a length that is not", "Status: 200\nContent-Length: 100\n\nfour", 200, http.Header{"Content-Length": {"4"}}, "four"},
-		{"fields that end at this hop", "Status: 200\nConnection: close, x-b\nX-B: 1\nKeep-Alive: 1\nTransfer-Encoding: chunked\nUpgrade: h2c\nTrailer: X-C\n\nok", 200,
-			http.Header{"X-B": nil, "Keep-Alive": nil, "Transfer-Encoding": nil, "Upgrade": nil, "Trailer": nil}, "ok"},
+		{
+			"fields that end at this hop", "Status: 200\nConnection: close, x-b\nX-B: 1\nKeep-Alive: 1\nTransfer-Encoding: chunked\nUpgrade: h2c\nTrailer: X-C\n\nok", 200,
+			http.Header{"X-B": nil, "Keep-Alive": nil, "Transfer-Encoding": nil, "Upgrade": nil, "Trailer": nil},
+			"ok",
+		},
 		{"fields of the node", "Status: 200\nX-Guardyn-Version: 9\n\nok", 200, http.Header{"X-Guardyn-Version": nil}, "ok"},
 		{"rules of the answer", "Status: 200\nX-Removed: 1\n\nok", 200, http.Header{"X-Removed": nil, "X-Set": {"by rule"}}, "ok"},
 		{"an answer of a megabyte", "Content-Type: text/plain\n\n" + strings.Repeat("x", 1<<20), 200, http.Header{"Content-Length": {"1048576"}}, strings.Repeat("x", 1<<20)},

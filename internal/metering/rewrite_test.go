@@ -127,9 +127,11 @@ func TestNothingElseChanges(t *testing.T) {
 			(func $a (result i64) i64.const 10)
 			(func (export "run") (param i64) (result i64) i32.const 2 ref.func $a table.set 0 i32.const 3 global.get $g table.set 0
 			local.get 0 i32.wrap_i64 call_indirect (result i64))`, []uint64{1, 2, 3}},
-		{"a switch", `(func (export "run") (param i64) (result i64)
+		{
+			"a switch", `(func (export "run") (param i64) (result i64)
 			block $c block $b block $a local.get 0 i32.wrap_i64 br_table $a $b $c end i64.const 10 return end i64.const 20 return end i64.const 30)`,
-			[]uint64{0, 1, 2, 3}},
+			[]uint64{0, 1, 2, 3},
+		},
 		{"a start function", `(global $g (mut i64) (i64.const 1)) (start $s) (func $s i64.const 42 global.set $g)
 			(func (export "run") (param i64) (result i64) global.get $g)`, []uint64{0}},
 		{"a trap in a call", `(func $f (result i64) unreachable) (func (export "run") (param i64) (result i64) call $f)`, []uint64{0}},

@@ -113,8 +113,18 @@ func (a *assembler) module(fields []node) []byte {
 		id      byte
 		entries [][]byte
 	}{
-		{1, types}, {2, imports}, {3, functions}, {4, tables}, {5, memories}, {6, globals}, {7, exports}, {8, start}, {9, elements},
-		{12, nil}, {10, code}, {11, data},
+		{1, types},
+		{2, imports},
+		{3, functions},
+		{4, tables},
+		{5, memories},
+		{6, globals},
+		{7, exports},
+		{8, start},
+		{9, elements},
+		{12, nil},
+		{10, code},
+		{11, data},
 	} {
 		if s.id == 12 && len(data) > 0 { // instructions may name segments
 			n := leb(nil, uint64(len(data)))
