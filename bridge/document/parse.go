@@ -25,7 +25,7 @@ func (p Problem) String() string {
 	return fmt.Sprintf("line %d: %s", p.Line, p.Message)
 }
 
-// Error is all that is wrong with a document, by lines. There is at least one Problem.
+// Error is all that is wrong with a document, sorted by lines. There is at least one Problem.
 type Error struct{ Problems []Problem }
 
 func (e *Error) Error() string {
@@ -93,7 +93,7 @@ func (v *validator) err() error {
 	if len(v.problems) == 0 {
 		return nil
 	}
-	slices.SortStableFunc(v.problems, func(a, b Problem) int { return cmp.Compare(a.Line, b.Line) })
+	slices.SortFunc(v.problems, func(a, b Problem) int { return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Message, b.Message)) })
 	return &Error{slices.Compact(v.problems)}
 }
 

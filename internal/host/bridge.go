@@ -11,8 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/guardyn-edge/guardyn/barrier"
 	"github.com/guardyn-edge/guardyn/barrier/slotfile"
 	"github.com/guardyn-edge/guardyn/bridge"
@@ -37,7 +35,7 @@ type BridgeConfig struct {
 	Baseline     document.Digest
 
 	// Runner makes the data path.
-	Runner func(BridgeParts) (BridgeRunner, error)
+	Runner func(BridgeParts) bridge.Runner
 
 	Timing   barrier.Timing // zero fields take barrier.DefaultTiming's
 	Lease    time.Duration  // of the coordinator; 0: its default
@@ -50,16 +48,10 @@ type BridgeConfig struct {
 // BridgeParts are what a data path is made of.
 type BridgeParts struct {
 	Member     string
+	Name       string        // of the bridge
 	Leases     bridge.Leases // nil: there is no store of leases
 	SecretsDir string
 	Logger     *slog.Logger
-}
-
-// BridgeRunner is a data path.
-type BridgeRunner interface {
-	bridge.Runner
-	// Collectors are its metrics beyond those that its Status has; may be nil.
-	Collectors() []prometheus.Collector
 }
 
 // Bridge is a running member of a message bridge: its host, its data path and its control surface. It owns a goroutine for each
@@ -125,17 +117,13 @@ func StartBridge(ctx context.Context, cfg BridgeConfig) (_ *Bridge, err error) {
 		}
 		o.Rollouts = hc.Rollouts.Store
 	}
-	parts := BridgeParts{Member: cfg.Member, SecretsDir: cfg.SecretsDir, Logger: cfg.Logger}
+	parts := BridgeParts{Member: cfg.Member, Name: cfg.Name, SecretsDir: cfg.SecretsDir, Logger: cfg.Logger}
 	if cfg.LeaseStore != "" {
 		l := &sessionLeases{url: cfg.LeaseStore, name: cfg.Name, open: map[string]*cohortStore{}}
 		b.closers = append(b.closers, l.close)
 		parts.Leases = l
 	}
-	runner, err := cfg.Runner(parts)
-	if err != nil {
-		return nil, err
-	}
-	hc.Runner, o.Collectors = runner, runner.Collectors()
+	hc.Runner = cfg.Runner(parts)
 	if b.host, err = bridgehost.New(hc); err != nil {
 		return nil, err
 	}

@@ -12,8 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/guardyn-edge/guardyn/barrier"
 	"github.com/guardyn-edge/guardyn/bridge"
 	"github.com/guardyn-edge/guardyn/bridge/admin"
@@ -63,9 +61,8 @@ func (p *path) Status() bridge.Status {
 	}
 	return s
 }
-func (p *path) Drain(context.Context) error        { return nil }
-func (p *path) Stop(context.Context) error         { return nil }
-func (p *path) Collectors() []prometheus.Collector { return nil }
+func (p *path) Drain(context.Context) error { return nil }
+func (p *path) Stop(context.Context) error  { return nil }
 
 const bridgeToken = "let me in"
 
@@ -80,7 +77,7 @@ func startBridge(t *testing.T, cfg host.BridgeConfig) bridgeMember {
 	t.Helper()
 	m := bridgeMember{path: newPath()}
 	cfg.Listen, cfg.Token, cfg.Logger = "127.0.0.1:0", bridgeToken, slog.New(slog.DiscardHandler)
-	cfg.Runner = func(host.BridgeParts) (host.BridgeRunner, error) { return m.path, nil }
+	cfg.Runner = func(host.BridgeParts) bridge.Runner { return m.path }
 	b, err := host.StartBridge(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -228,7 +225,7 @@ func TestBridgeSettings(t *testing.T) {
 		"baseline":    {host.BridgeConfig{Source: file, Baseline: "sha256:1"}, "is no digest"},
 	} {
 		row.cfg.Logger, row.cfg.Listen = slog.New(slog.DiscardHandler), "127.0.0.1:0"
-		row.cfg.Runner = func(host.BridgeParts) (host.BridgeRunner, error) { return newPath(), nil }
+		row.cfg.Runner = func(host.BridgeParts) bridge.Runner { return newPath() }
 		if _, err := host.StartBridge(t.Context(), row.cfg); err == nil || !strings.Contains(err.Error(), row.says) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -249,7 +246,7 @@ func TestBridgeLeases(t *testing.T) {
 		}
 		b, err := host.StartBridge(t.Context(), host.BridgeConfig{
 			Source: "file:" + filepath.Join(dir, "b.yaml"), Name: name, LeaseStore: store, Listen: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler),
-			Runner: func(p host.BridgeParts) (host.BridgeRunner, error) { got = p.Leases; return newPath(), nil },
+			Runner: func(p host.BridgeParts) bridge.Runner { got = p.Leases; return newPath() },
 		})
 		if err != nil {
 			t.Fatal(err)
