@@ -44,8 +44,8 @@ func (n *node) http2(a *authority, settings ...http2.Setting) *http2Client {
 	return c
 }
 
-// request begins a stream with these fields, "name: value" in their order.
-func (c *http2Client) request(end bool, fields ...string) (stream uint32) {
+// block encodes fields, "name: value" in their order.
+func (c *http2Client) block(fields ...string) []byte {
 	c.t.Helper()
 	c.buf.Reset()
 	for _, f := range fields {
@@ -54,8 +54,15 @@ func (c *http2Client) request(end bool, fields ...string) (stream uint32) {
 			c.t.Fatal(err)
 		}
 	}
+	return c.buf.Bytes()
+}
+
+// request begins a stream with these fields.
+func (c *http2Client) request(end bool, fields ...string) (stream uint32) {
+	c.t.Helper()
+	block := c.block(fields...)
 	stream, c.next = c.next, c.next+2
-	if err := c.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: c.buf.Bytes(), EndHeaders: true, EndStream: end}); err != nil {
+	if err := c.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: block, EndHeaders: true, EndStream: end}); err != nil {
 		c.t.Fatal(err)
 	}
 	return stream
