@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -36,13 +37,17 @@ func atOnce(t testing.TB, ms []barrier.MemberID, each func(barrier.MemberID) err
 	}
 }
 
-func TestAThousandMembersVoteAtOnce(t *testing.T) {
+func TestManyMembersVoteAtOnce(t *testing.T) {
 	w := newWire()
 	w.next = &http.Transport{MaxIdleConnsPerHost: 64}
 	o := options(newTable(t))
 	o.RequestTimeout = 20 * time.Second // the server of the tests has one lock for all
 	s := open(t, o, w.use)
-	ids := make([]barrier.MemberID, barrier.MaxMembers)
+	// The largest roster that there can be takes a minute of the server; the conformance suite has it too.
+	ids := make([]barrier.MemberID, 200)
+	if os.Getenv("GUARDYN_TEST_SOAK") != "" {
+		ids = make([]barrier.MemberID, barrier.MaxMembers)
+	}
 	for i := range ids {
 		ids[i] = barrier.MemberID(strings.Repeat("m", 60) + string([]byte{'0' + byte(i/1000), '0' + byte(i/100%10), '0' + byte(i/10%10), '0' + byte(i%10)}))
 	}
@@ -80,7 +85,7 @@ func TestAThousandMembersVoteAtOnce(t *testing.T) {
 	started = time.Now()
 	row := must(s.Current(t.Context()))(t)
 	t.Logf("Current in %v, with %d requests", time.Since(started), len(w.requests()))
-	if len(row.Seats) != len(ids) || !row.Seats[999].Counts() || row.Seats[999].Member != ids[999] {
+	if len(row.Seats) != len(ids) || !row.Seats[len(ids)-1].Counts() || row.Seats[len(ids)-1].Member != ids[len(ids)-1] {
 		t.Errorf("%d seats, the last is %+v", len(row.Seats), row.Seats[len(row.Seats)-1])
 	}
 	ok(t, s.Commit(t.Context(), ro.Ref, 1))
