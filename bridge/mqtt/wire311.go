@@ -3,10 +3,9 @@ package mqtt
 import (
 	"bufio"
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"time"
-
-	"encoding/binary"
 
 	"github.com/eclipse/paho.golang/packets"
 	packets311 "github.com/eclipse/paho.mqtt.golang/packets"

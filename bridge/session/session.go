@@ -92,13 +92,13 @@ type Session interface {
 	// Close answers everything that is unconfirmed with ErrStopped, as it does with every Send that follows. Run has ended.
 	Close()
 
-	// Subscribe has route take what s describes, from now on and after each new connection; a route has one subscription. With
-	// a subscription that is there already nothing is asked for anew.
+	// Subscribe has route take what s describes, from now on and after each new connection. A route has one subscription: another sink takes
+	// the place of the one before, and nothing that comes goes to neither. What others ask for already is not asked for anew.
 	Subscribe(route string, s Subscription, sink Sink)
 
-	// Unsubscribe ends a route's subscription, and waits, within ctx, until nothing comes by it any more. With keep the source is not told:
-	// another route takes over, or it keeps the messages for later.
-	Unsubscribe(ctx context.Context, route string, keep bool)
+	// Unsubscribe ends a route's subscription and, when it was the last with it, tells the source. It waits, within ctx, until nothing comes by it
+	// any more; what does until then goes to the sink.
+	Unsubscribe(ctx context.Context, route string)
 
 	// Send sends in order. What it may hold is bounded by the routes that call it.
 	Send(o *Outgoing)

@@ -1,0 +1,198 @@
+package route
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/guardyn-edge/guardyn/bridge/session"
+)
+
+// Properties that a dead letter says by why it is one.
+const (
+	ReasonProperty = "gdn-reason"
+	RouteProperty  = "gdn-route"
+	TopicProperty  = "gdn-topic" // that the message came by
+)
+
+// letter is a line of a dead-letter file.
+type letter struct {
+	Time       time.Time   `json:"time"`
+	Route      string      `json:"route"`
+	Reason     string      `json:"reason"`
+	Topic      string      `json:"topic"`
+	QoS        int         `json:"qos"`
+	Retain     bool        `json:"retain,omitzero"`
+	Properties [][2]string `json:"properties,omitzero"`
+	Content    string      `json:"content_type,omitzero"`
+	Text       *string     `json:"text,omitzero"`
+	Base64     []byte      `json:"base64,omitzero"`
+	done       func()      // called when it is on the disk, or the file is closed
+}
+
+// refuse ends a message that the target will never take: it goes where dead letters go, and is settled when it is there.
+func (r *Route) refuse(w *work, why error) {
+	reason := why.Error()
+	r.mu.Lock()
+	r.counts.refused++
+	r.err = reason
+	r.mu.Unlock()
+	dead, d := r.cfg.Route.DeadLetter, w.d
+	switch {
+	case r.letter != nil:
+		l := letter{
+			Time: r.cfg.Now().UTC(), Route: r.cfg.Route.ID, Reason: reason, Topic: d.Topic, QoS: d.QoS, Retain: d.Retain, Content: d.ContentType,
+			done: func() { r.settle(w); r.pump() },
+		}
+		for _, p := range d.Properties {
+			l.Properties = append(l.Properties, [2]string{p.Name, p.Value})
+		}
+		if utf8.Valid(d.Payload) {
+			text := string(d.Payload)
+			l.Text = &text
+		} else {
+			l.Base64 = d.Payload
+		}
+		r.letter.add(l)
+	case r.cfg.Dead != nil:
+		out := &session.Outgoing{Message: d.Message, Retries: &r.retry}
+		var err error
+		if out.Topic, err = dead.Topic.Topic(r.style.from, r.style.dead, d.Topic, w.captures); err != nil {
+			r.lost(w, reason, err)
+			return
+		}
+		out.QoS, out.Retain = 1, false
+		out.Properties = append(append([]session.Property{}, d.Properties...), session.Property{Name: ReasonProperty, Value: reason},
+			session.Property{Name: RouteProperty, Value: r.cfg.Route.ID}, session.Property{Name: TopicProperty, Value: d.Topic}, r.path.hop)
+		out.Done = func(err error) {
+			switch {
+			case err == nil:
+				r.settle(w)
+			case isRefusal(err):
+				r.lost(w, reason, err)
+			}
+			r.pump()
+		}
+		r.cfg.Dead.Send(out)
+	default:
+		r.cfg.Log.Warn("a message is refused for good and dropped: the route has no place for dead letters",
+			"route", r.cfg.Route.ID, "topic", d.Topic, "bytes", len(d.Payload), "reason", reason)
+		r.settle(w)
+	}
+}
+
+func isRefusal(err error) bool {
+	var r *session.Refusal
+	return errors.As(err, &r)
+}
+
+// lost ends a message that not even the place for dead letters takes.
+func (r *Route) lost(w *work, reason string, err error) {
+	r.cfg.Log.Warn("a message is refused for good, its place for dead letters refuses it too, and it is dropped",
+		"route", r.cfg.Route.ID, "topic", w.d.Topic, "bytes", len(w.d.Payload), "reason", reason, "error", err)
+	r.mu.Lock()
+	r.err = "dead letter: " + err.Error()
+	r.mu.Unlock()
+	r.settle(w)
+}
+
+// Abandon refuses what a route that is gone has left: nobody will deliver it any more.
+func (r *Route) Abandon(left []*session.Delivery) {
+	for _, d := range left {
+		r.cfg.Log.Warn("a message was not confirmed when its route was removed; it is dropped", "route", r.cfg.Route.ID, "topic", d.Topic)
+		d.Settle()
+	}
+}
+
+// letterFile appends lines to a file, each one synced before its message is settled. Its goroutine ends with close.
+type letterFile struct {
+	path    string
+	backoff session.Backoff
+	log     session.Logger
+	stop    context.CancelFunc
+	work    sync.WaitGroup
+
+	mu      sync.Mutex
+	waiting []letter // at most in_flight
+	wake    chan struct{}
+}
+
+func newLetterFile(path string, b session.Backoff, log session.Logger) *letterFile {
+	ctx, stop := context.WithCancel(context.Background())
+	f := &letterFile{path: path, backoff: b, log: log, stop: stop, wake: make(chan struct{}, 1)}
+	f.work.Go(func() { f.run(ctx) })
+	return f
+}
+
+func (f *letterFile) add(l letter) {
+	f.mu.Lock()
+	f.waiting = append(f.waiting, l)
+	f.mu.Unlock()
+	select {
+	case f.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (f *letterFile) run(ctx context.Context) {
+	for {
+		select {
+		case <-f.wake:
+		case <-ctx.Done():
+			return
+		}
+		f.mu.Lock()
+		batch := f.waiting
+		f.waiting = nil
+		f.mu.Unlock()
+		for attempt := 1; ; attempt++ {
+			err := f.append(batch)
+			if err == nil {
+				break
+			}
+			f.log.Warn("dead letters cannot be written; it is tried again", "file", f.path, "letters", len(batch), "error", err)
+			if !f.backoff.Wait(ctx, attempt) {
+				return // unsettled: the source delivers them again
+			}
+		}
+		for _, l := range batch {
+			l.done()
+		}
+	}
+}
+
+// append writes whole lines, and is sure of them before it returns.
+func (f *letterFile) append(batch []letter) (err error) {
+	var lines []byte
+	for _, l := range batch {
+		line, err := json.Marshal(l)
+		if err != nil {
+			return fmt.Errorf("dead letter: %w", err)
+		}
+		lines = append(append(lines, line...), '\n')
+	}
+	file, err := os.OpenFile(f.path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if closeErr := file.Close(); err == nil {
+			err = closeErr
+		}
+	}()
+	if _, err := file.Write(lines); err != nil {
+		return err
+	}
+	return file.Sync()
+}
+
+func (f *letterFile) close() {
+	f.stop()
+	f.work.Wait()
+}
