@@ -233,6 +233,9 @@ func (c *checker) running(ro barrier.Rollout) {
 func (c *checker) pointer(old, next barrier.Head) {
 	decided := next.Rollout != nil && (old.Rollout == nil || old.Rollout.State != next.Rollout.State) &&
 		(next.Rollout.State == barrier.Confirmed || next.Rollout.State == barrier.Committed && next.Rollout.Window == 0)
+	if classes := c.w.opt.Classes; classes != nil && decided && c.restores == 0 && !c.w.healed {
+		classes.Committed(old.Committed.Digest, next.Committed.Digest)
+	}
 	switch {
 	case decided && next.Committed != next.Rollout.Pointer():
 		c.broken(Pointers, "%v is %s and the pointer stays at %v", next.Rollout.Ref, next.Rollout.State, next.Committed)

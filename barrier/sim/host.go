@@ -40,6 +40,7 @@ var (
 	errSwap  = errors.New("the port is taken")
 	errDisk  = errors.New("no space left on device")
 	errBytes = errors.New("the bytes have another digest")
+	errClass = errors.New("the change needs the process to be replaced")
 )
 
 // host is the program that a member configures.
@@ -59,6 +60,9 @@ func (h *host) is(d barrier.Digest, n nature) bool {
 func (h *host) prepare(d barrier.Digest, candidate bool) (string, error) {
 	if candidate && h.is(d, refusedBy) {
 		return "", errBuild
+	}
+	if c := h.w.opt.Classes; c != nil && candidate && !h.w.healed && c.Refuses(h.running.Digest, d) {
+		return "", errClass
 	}
 	if !h.w.healed && h.w.chance(h.w.cfg.prepareFails) {
 		return "", errBuild

@@ -16,7 +16,18 @@ type Options struct {
 	Without  []int      // faults of the schedule's plan that do not happen, by number
 	// ClockBack lets the store's clock step back by many seconds, more than a grace covers.
 	ClockBack bool
-	Trace     bool // whether Result.Trace is wanted
+	// Classes are a host's, which the artefacts then have; nil: every change is of a class that may roll.
+	Classes Classes
+	Trace   bool // whether Result.Trace is wanted
+}
+
+// Classes stand for the changes between a host's artefacts, of which the simulator knows the names alone, "sim:1" and up; "" is none.
+type Classes interface {
+	// Refuses tells whether a member that runs one artefact refuses to vote for another.
+	Refuses(running, candidate barrier.Digest) bool
+
+	// Committed is told when one artefact takes another's place for good, in a store that was never restored.
+	Committed(before, after barrier.Digest)
 }
 
 // Result is what came of a schedule.
