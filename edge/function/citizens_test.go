@@ -78,9 +78,9 @@ var badCitizens = []struct {
 	{"a trap when memory is refused", forever(1, "i32.const 16 memory.grow i32.const -1 i32.eq if unreachable end"), MemoryOver, nil},
 	{"a table that grows for ever", forever(1, "ref.null funcref i32.const 1000 table.grow 0 drop") + `(table 1 funcref)`, TimeOver, nil},
 	{"memory that is filled, without a loop", `(memory 256) (func (export "_start") ` +
-		strings.Repeat("i32.const 0 i32.const 1 i32.const 16777216 memory.fill ", 20_000) + `)`, TimeOver, nil},
+		strings.Repeat("i32.const 0 i32.const 1 i32.const 16777216 memory.fill ", 3000) + `)`, TimeOver, nil},
 	{"memory that is copied, without a loop", `(memory 256) (func (export "_start") ` +
-		strings.Repeat("i32.const 1 i32.const 0 i32.const 16777215 memory.copy ", 20_000) + `)`, TimeOver, nil},
+		strings.Repeat("i32.const 1 i32.const 0 i32.const 16777215 memory.copy ", 3000) + `)`, TimeOver, nil},
 	{"a flood of output", forever(2, "i32.const 0 i32.const 65536 call $write"), OutputOver, nil},
 	{"a flood of empty output", forever(1, "i32.const 0 i32.const 0 call $write"), TimeOver, nil},
 	{"a flood of many empty buffers", forever(1, "i32.const 1 i32.const 32 i32.const 1024 i32.const 8 call $fd_write drop"), TimeOver, nil},
@@ -110,6 +110,19 @@ func TestBadCitizensAreStopped(t *testing.T) {
 			e := newEngine(t, Config{})
 			f := compile(t, e, zone.Function{Module: assemble(t, tt.module), Timeout: duration(limit), Memory: 16 << 20, Output: 1 << 20})
 			neighbour := compile(t, e, zone.Function{Module: assemble(t, hello)})
+			call := func() time.Duration {
+				begun := time.Now()
+				if _, err := neighbour.Call(context.Background(), get()); err != nil {
+					t.Fatal(err)
+				}
+				return time.Since(begun)
+			}
+			var took []time.Duration
+			for range 200 {
+				took = append(took, call())
+			}
+			alone := percentile(took, 99)
+			took = took[:0]
 			var bad sync.WaitGroup
 			ended := make(chan struct{})
 			for range 3 {
@@ -134,28 +147,28 @@ func TestBadCitizensAreStopped(t *testing.T) {
 				bad.Wait()
 				close(ended)
 			}()
-			var took []time.Duration
 			for running := true; running; {
 				select {
 				case <-ended:
 					running = false
 				default:
 				}
-				begun := time.Now()
-				if _, err := neighbour.Call(context.Background(), get()); err != nil {
-					t.Fatal(err)
-				}
-				took = append(took, time.Since(begun))
+				took = append(took, call())
 				if len(took)%500 == 0 {
 					runtime.GC()
 				}
 			}
-			slices.Sort(took)
-			p99 := took[len(took)*99/100]
-			if p99 > limit/2 {
-				t.Errorf("99 of 100 calls of its neighbour took up to %s", p99)
+			// Of a machine that does much else, too, only what the citizens have added counts.
+			if p99 := percentile(took, 99); p99 > max(limit/2, 10*alone) {
+				t.Errorf("99 of 100 calls of its neighbour took up to %s, alone %s", p99, alone)
 			}
-			t.Logf("neighbour: %d calls, p50 %s, p99 %s, most %s", len(took), took[len(took)/2], p99, took[len(took)-1])
+			t.Logf("neighbour: %d calls, p50 %s, p99 %s (alone %s), most %s", len(took), percentile(took, 50), percentile(took, 99), alone, percentile(took, 100))
 		})
 	}
+}
+
+// percentile sorts d and returns the value that so many of 100 do not exceed.
+func percentile(d []time.Duration, n int) time.Duration {
+	slices.Sort(d)
+	return d[min(len(d)*n/100, len(d)-1)]
 }

@@ -249,14 +249,16 @@ func (a *app) testFunction(cmd *cobra.Command, name string, f zone.Function, r *
 	o.Stderr, o.Time, o.Memory, o.Output = string(usage.Stderr), usage.Time.Seconds(), usage.Memory, usage.Output
 	limits := function.LimitsOf(f, zone.Ceilings{})
 	if a.json {
-		err = a.printJSON(o)
+		if err := a.printJSON(o); err != nil {
+			return err
+		}
 	} else {
 		a.printFunction(&o, &limits, compileTime, usage.Time)
 	}
-	if err == nil && o.Failure != "" {
+	if failed != nil {
 		return fmt.Errorf("function %s failed, by %s", name, failed.Kind)
 	}
-	return err
+	return nil
 }
 
 func (a *app) printFunction(o *functionOutcome, limits *function.Limits, compileTime, took time.Duration) {
