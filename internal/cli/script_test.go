@@ -19,7 +19,7 @@ import (
 
 // TestMain lets the test binary be gdn. Scripts and documents ask nodes with curl and dig, which hack/need.sh installs.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"gdn": gdn})
+	testscript.Main(m, map[string]func(){"gdn": gdn, "wat": assemble})
 }
 
 func gdn() {
