@@ -50,6 +50,12 @@ func TestLargeBodiesAreBounded(t *testing.T) {
 	if a := p.request("editor", "PUT", "/v1/zones/example.com/lists/small", `{"kind":"ip","items":["192.0.2.1"]}`); a.status != http.StatusOK {
 		t.Errorf("a small one beside them: %d %s", a.status, a.body)
 	}
+	for _, segment := range []string{"lists/big", "functions/big"} {
+		a := p.request("editor", "PUT", "/v1/zones/example.com/"+segment, "", fmt.Sprintf("Content-Length: %d", api.MaxLargeBody+1))
+		if a.status != http.StatusRequestEntityTooLarge {
+			t.Errorf("%s: a body over its own bound: %d", segment, a.status)
+		}
+	}
 	body := `{"kind":"string","items":["` + strings.Repeat("x", 1000) + `"` + strings.Repeat(" ", 2<<20)
 	_, err = io.WriteString(held[0], body[:2<<20-2]+"]}")
 	p.must(err)

@@ -159,3 +159,13 @@ func (c *http2Client) pieces(fields ...string) (stream uint32) {
 	}
 	return stream
 }
+
+// Without a bound of its own a zone may have three quarters of the slots.
+func TestMostOfTheSlots(t *testing.T) {
+	if c := (Config{}).withDefaults(); c.MaxRequestsPerZone != 6144 {
+		t.Errorf("%d of %d", c.MaxRequestsPerZone, c.MaxRequests)
+	}
+	if c := (Config{MaxRequests: 1}).withDefaults(); c.MaxRequestsPerZone != 1 {
+		t.Errorf("%d of one", c.MaxRequestsPerZone)
+	}
+}
