@@ -21,5 +21,5 @@ type Purge struct {
 	Nodes   int      `json:"nodes"`
 	Done    int      `json:"done"`
 	Silent  int      `json:"silent"`
-	Waiting []string `json:"waiting,omitempty"` // names of the others, for operators alone
+	Waiting []string `json:"waiting,omitempty"` // names of the others, at most 100, not in listings, for operators alone
 }

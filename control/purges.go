@@ -1,12 +1,14 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/guardyn-edge/guardyn/barrier"
-	"github.com/guardyn-edge/guardyn/seal"
 	"github.com/guardyn-edge/guardyn/zone"
 )
 
@@ -25,6 +27,9 @@ const (
 // quietAfter is how long a node outside of the cohort is waited for that is not heard: every node polls once in that time.
 const quietAfter = time.Minute
 
+// maxPurgeWaiting bounds the names of nodes that a purge waits for.
+const maxPurgeWaiting = 100
+
 // actionPurge names a purge in the audit log; maxPurgeTold is how many of its values the entry has.
 const (
 	actionPurge  = "cache.purge"
@@ -37,7 +42,7 @@ type PurgeStatus struct {
 	// Nodes are waited for: those that cache, but those outside of the cohort that were not heard for a minute, which are
 	// Silent. Done of them have done it.
 	Nodes, Done, Silent int
-	// Waiting are the names of the others of Nodes, by name; nil but for operators.
+	// Waiting are names of the others of Nodes, at most 100, by name; nil in listings, and but for operators.
 	Waiting []string
 }
 
@@ -86,7 +91,7 @@ func (s *Service) PurgeByID(ctx context.Context, p Principal, ref, id string) (P
 }
 
 func (s *Service) purgeStatus(ctx context.Context, p Principal, row PurgeRow) (PurgeStatus, error) {
-	all, err := s.purgeStatuses(ctx, p, []PurgeRow{row})
+	all, err := s.purgeStatuses(ctx, p, []PurgeRow{row}, true)
 	if err != nil {
 		return PurgeStatus{}, err
 	}
@@ -106,60 +111,97 @@ func (s *Service) ListPurges(ctx context.Context, p Principal, ref string, page 
 	if err != nil {
 		return Listing[PurgeStatus]{}, fmt.Errorf("listing purges of %s: %w", z.Name, err)
 	}
-	all, err := s.purgeStatuses(ctx, p, rows)
+	all, err := s.purgeStatuses(ctx, p, rows, false)
 	if err != nil {
 		return Listing[PurgeStatus]{}, err
 	}
 	return listing(all, page, func(st PurgeStatus) string { return st.ID }), nil
 }
 
-// purgeStatuses tells how far the fleet is with rows, as the nodes acknowledged it last.
-func (s *Service) purgeStatuses(ctx context.Context, p Principal, rows []PurgeRow) ([]PurgeStatus, error) {
+// purgeStatuses tells how far the fleet is with rows, as the nodes acknowledged it last; with names, by whom one is waited for.
+func (s *Service) purgeStatuses(ctx context.Context, p Principal, rows []PurgeRow, names bool) ([]PurgeStatus, error) {
 	out := make([]PurgeStatus, len(rows))
 	if len(rows) == 0 {
 		return out, nil
 	}
-	nodes, err := s.store.ListNodes(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("listing nodes: %w", err)
-	}
-	roster, err := s.readRoster(ctx)
+	fleet, err := s.purgedNodes(ctx)
 	if err != nil {
 		return nil, err
 	}
-	var numbers []uint64
-	for _, n := range nodes {
-		if n.Acked != nil && n.Acked.Purged != nil {
-			numbers = append(numbers, n.Acked.Purged.Sequence)
-		}
-	}
-	ids, err := s.store.PurgeIDs(ctx, numbers)
-	if err != nil {
-		return nil, err
-	}
-	now := s.stored.at(s.now())
 	for i, row := range rows {
 		st := &out[i]
 		st.PurgeRow = row
-		for _, n := range nodes {
-			if n.Acked == nil || n.Acked.Purged == nil {
-				continue // it caches nothing
-			}
-			// What it has done of a log that was lost, it has to do again.
-			m := *n.Acked.Purged
-			done := m.Sequence >= row.Sequence && m == seal.PurgeMark{Sequence: m.Sequence, ID: ids[m.Sequence]}
-			if !done && now.Sub(n.LastSeen) > quietAfter && !roster.Contains(barrier.MemberID(n.ID)) {
-				st.Silent++
-				continue
-			}
-			st.Nodes++
-			switch {
-			case done:
-				st.Done++
-			case p.Operator:
-				st.Waiting = append(st.Waiting, n.Name)
-			}
+		done := 0
+		for _, part := range []struct {
+			nodes []purgedNode
+			left  *int
+		}{{fleet.heard, &st.Nodes}, {fleet.quiet, &st.Silent}} {
+			first, _ := slices.BinarySearchFunc(part.nodes, row.Sequence, func(n purgedNode, sequence uint64) int {
+				return cmp.Compare(n.sequence, sequence)
+			})
+			*part.left = first
+			done += len(part.nodes) - first
 		}
+		if names && p.Operator {
+			for _, n := range fleet.heard[:min(st.Nodes, maxPurgeWaiting)] {
+				st.Waiting = append(st.Waiting, n.name)
+			}
+			slices.Sort(st.Waiting)
+		}
+		st.Nodes, st.Done = st.Nodes+done, done
 	}
 	return out, nil
+}
+
+// purgedNode is a node that caches, with the purge of this log up to which it has done all.
+type purgedNode struct {
+	name     string
+	sequence uint64
+}
+
+// purgedNodes are the nodes that cache, those that are behind first: heard are waited for, quiet are not.
+type purgedNodes struct{ heard, quiet []purgedNode }
+
+func (s *Service) purgedNodes(ctx context.Context) (purgedNodes, error) {
+	var fleet purgedNodes
+	nodes, err := s.store.ListNodes(ctx)
+	if err != nil {
+		return fleet, fmt.Errorf("listing nodes: %w", err)
+	}
+	roster, err := s.readRoster(ctx)
+	if err != nil {
+		return fleet, err
+	}
+	numbers := map[uint64]bool{}
+	for _, n := range nodes {
+		if n.Acked != nil && n.Acked.Purged != nil {
+			numbers[n.Acked.Purged.Sequence] = true
+		}
+	}
+	ids, err := s.store.PurgeIDs(ctx, slices.Collect(maps.Keys(numbers)))
+	if err != nil {
+		return fleet, err
+	}
+	now := s.stored.at(s.now())
+	for _, n := range nodes {
+		if n.Acked == nil || n.Acked.Purged == nil {
+			continue // it caches nothing
+		}
+		at := purgedNode{name: n.Name}
+		// What it has done of a log that was lost, it has to do again.
+		if m := *n.Acked.Purged; m.ID == ids[m.Sequence] {
+			at.sequence = m.Sequence
+		}
+		if now.Sub(n.LastSeen) > quietAfter && !roster.Contains(barrier.MemberID(n.ID)) {
+			fleet.quiet = append(fleet.quiet, at)
+		} else {
+			fleet.heard = append(fleet.heard, at)
+		}
+	}
+	for _, part := range [][]purgedNode{fleet.heard, fleet.quiet} {
+		slices.SortFunc(part, func(a, b purgedNode) int {
+			return cmp.Or(cmp.Compare(a.sequence, b.sequence), cmp.Compare(a.name, b.name))
+		})
+	}
+	return fleet, nil
 }

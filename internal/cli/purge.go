@@ -141,6 +141,9 @@ func (a *app) waitForPurge(ctx context.Context, c *api.Client, zone string, p *a
 			who := ""
 			if len(p.Waiting) > 0 {
 				who = ": " + join(p.Waiting)
+				if more := p.Nodes - p.Done - len(p.Waiting); more > 0 {
+					who += fmt.Sprintf(" and %d more", more)
+				}
 			}
 			return nil, hint(fmt.Errorf("after %s %d of %s have not done it%s", timeout, p.Nodes-p.Done, count(p.Nodes, "node"), who),
 				"the purge stands: a node that was away does it when it is back")
@@ -168,8 +171,8 @@ func purgeLine(p *api.Purge, took time.Duration) string {
 	line := fmt.Sprintf("%d of %s  %ds", p.Done, count(p.Nodes, "node"), int(took.Seconds()))
 	if n := len(p.Waiting); n > 0 {
 		line += "  waiting for " + inert(strings.Join(p.Waiting[:min(waitNames, n)], ", "))
-		if n > waitNames {
-			line += fmt.Sprintf(" and %d more", n-waitNames)
+		if more := p.Nodes - p.Done - waitNames; more > 0 {
+			line += fmt.Sprintf(" and %d more", more)
 		}
 	}
 	return line
