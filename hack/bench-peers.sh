@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # Measures this node beside the servers that people run in its place, in turns on this machine, and prints one table:
 # processor time, requests/s and the 99th percentile of each, and the node's processor time over each peer's.
-# ROUNDS=5 rounds, LENGTH=3s each; ONLY=dns|proxy|tls|rules|function for one row; GDN=PATH measures a program that is built already.
+# ROUNDS=5 rounds, LENGTH=3s each; ONLY=dns|proxy|tls|rules|function|cache for one row; GDN=PATH measures a program that is built already.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-for program in nginx dnsperf wrk h2load knot nsd named haproxy; do
+for program in nginx dnsperf wrk h2load knot nsd named haproxy varnishd; do
 	hack/need.sh "$program"
 done
 # Peers that are written in Go are built once, into bin/.

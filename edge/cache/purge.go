@@ -4,7 +4,6 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/maypok86/otter/v2"
 
@@ -12,12 +11,10 @@ import (
 )
 
 const (
-	// maxRemembered bounds the purges of one zone that answers on their way are held against, maxRememberedZones the zones.
-	// An answer that was begun before what is remembered is not stored.
+	// maxRemembered bounds the purges of one zone that answers on their way are held against; maxRememberedBytes those of all zones,
+	// by what they name. An answer that was begun before what is remembered is not stored.
 	maxRemembered      = 64
-	maxRememberedZones = 4096
-	// rememberFor is for how long a zone's purges are remembered after its last one.
-	rememberFor = 10 * time.Minute
+	maxRememberedBytes = 8 << 20
 )
 
 // purges are what the control plane has said to be out of date.
@@ -30,6 +27,7 @@ type purges struct {
 	// judged before it.
 	mu    sync.RWMutex
 	zones map[zone.ID]*remembered
+	bytes int // of all zones' purges
 	// floor: what was begun before this sequence is not stored, nor what was begun in another era.
 	floor uint64
 	era   atomic.Uint64
@@ -44,7 +42,6 @@ func (p *purges) now() purged { return purged{p.done.Load(), p.era.Load()} }
 type remembered struct {
 	purges    []zone.Purge
 	forgotten uint64 // sequence of the last one that is not among them
-	at        time.Time
 }
 
 func (p *purges) init() { p.zones = make(map[zone.ID]*remembered) }
@@ -60,7 +57,7 @@ func (c *Cache) Purge(ps []zone.Purge) {
 	if len(ps) == 0 {
 		return
 	}
-	c.purges.remember(ps, time.Now())
+	c.purges.remember(ps)
 	named := make(map[zone.ID]*matcher)
 	for i := range ps {
 		m := named[ps[i].Zone]
@@ -123,6 +120,7 @@ func (c *Cache) Floor(sequence uint64) {
 	c.purges.floor = sequence
 	c.purges.era.Add(1)
 	clear(c.purges.zones)
+	c.purges.bytes = 0
 	c.purges.mu.Unlock()
 	c.spoilAll(func(*Flight) bool { return true })
 	c.mark(func(*Key, *Object) bool { return true })
@@ -131,36 +129,46 @@ func (c *Cache) Floor(sequence uint64) {
 }
 
 // remember keeps purges for the answers that are on their way.
-func (p *purges) remember(ps []zone.Purge, now time.Time) {
+func (p *purges) remember(ps []zone.Purge) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for id, r := range p.zones {
-		if now.Sub(r.at) > rememberFor {
-			p.forget(id, r)
-		}
-	}
 	for i := range ps {
 		r := p.zones[ps[i].Zone]
 		if r == nil {
-			if len(p.zones) >= maxRememberedZones {
-				for id, other := range p.zones { // any
-					p.forget(id, other)
-					break
-				}
-			}
 			r = &remembered{forgotten: p.floor}
 			p.zones[ps[i].Zone] = r
 		}
-		r.at = now
 		if len(r.purges) == maxRemembered {
 			r.forgotten = r.purges[0].Sequence
+			p.bytes -= weight(&r.purges[0])
 			r.purges = append(r.purges[:0], r.purges[1:]...)
 		}
 		r.purges = append(r.purges, ps[i])
+		p.bytes += weight(&ps[i])
+		for id, other := range p.zones { // any, of other zones first
+			if p.bytes <= maxRememberedBytes {
+				break
+			}
+			if other != r || len(p.zones) == 1 {
+				p.forget(id, other)
+			}
+		}
 	}
 }
 
+// weight is how many bytes a purge takes, roughly.
+func weight(p *zone.Purge) int {
+	n := 256
+	for _, v := range p.Values {
+		n += 16 + len(v)
+	}
+	return n
+}
+
 func (p *purges) forget(id zone.ID, r *remembered) {
+	for i := range r.purges {
+		p.bytes -= weight(&r.purges[i])
+	}
 	p.floor = max(p.floor, r.purges[len(r.purges)-1].Sequence)
 	delete(p.zones, id)
 }

@@ -134,6 +134,41 @@ func TestPurgeAndAnswersOnTheirWay(t *testing.T) {
 	}
 }
 
+// TestRememberedPurgesAreBounded: however much purges name, little is kept of them, and what is forgotten keeps answers from being
+// stored that are older.
+func TestRememberedPurgesAreBounded(t *testing.T) {
+	c := New(0)
+	p := policyOf(t, zone.CachePolicy{})
+	asked := &Asked{Header: http.Header{}, Generation: 1}
+	found := c.Lookup(key("/"), p, asked, noon)
+	f := c.Alone(key("/"), p, &found)
+	values := make([]string, zone.MaxPurgeValues)
+	for i := range values {
+		values[i] = fmt.Sprintf("www.example.com/%0600d", i)
+	}
+	for i := range uint64(500) {
+		c.Purge([]zone.Purge{{Sequence: i + 1, Zone: zone.ID(fmt.Sprint(i % 100)), Kind: zone.PurgePrefix, Values: values}})
+		if c.purges.bytes > maxRememberedBytes {
+			t.Fatalf("after %d, %d bytes are kept", i+1, c.purges.bytes)
+		}
+	}
+	kept := 0
+	for _, r := range c.purges.zones {
+		for i := range r.purges {
+			kept += weight(&r.purges[i])
+		}
+	}
+	if kept != c.purges.bytes || kept < maxRememberedBytes/2 {
+		t.Errorf("%d bytes are kept, %d are counted", kept, c.purges.bytes)
+	}
+	if bring(t, f, asked, nil) {
+		t.Error("an answer was stored that was begun before what is remembered")
+	}
+	if !fill(t, c, key("/"), p, nil) {
+		t.Error("nothing is stored any more")
+	}
+}
+
 // TestPurgesAreOnceAndInOrder: one that was carried out is passed over, and a floor that goes back lets lower ones count again.
 func TestPurgesAreOnceAndInOrder(t *testing.T) {
 	c := New(0)
@@ -212,7 +247,7 @@ func TestPurgeOfMany(t *testing.T) {
 	for _, tc := range []struct {
 		kind zone.PurgeKind
 		n    int
-	}{{zone.PurgeAll, 100_000}, {zone.PurgePrefix, 20_000}, {zone.PurgeTag, 20_000}, {zone.PurgeURL, 20_000}} {
+	}{{zone.PurgeAll, stored}, {zone.PurgePrefix, stored / 5}, {zone.PurgeTag, stored / 5}, {zone.PurgeURL, stored / 5}} {
 		kind := tc.kind
 		for i := range tc.n {
 			fill(t, c, key(path(i)), p, make([]byte, 100), "Cache-Control", "max-age=60", "Cache-Tag", "a, b")

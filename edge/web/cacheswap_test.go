@@ -102,3 +102,37 @@ func TestAnswerOverASwap(t *testing.T) {
 		})
 	}
 }
+
+// TestPurgedAnswers: what a purge names is asked for again, by everybody who asks after it.
+func TestPurgedAnswers(t *testing.T) {
+	n, o, c := cachingNode(t)
+	z := n.live.Load().Host("www.example.com").Config.ID
+	sequence := uint64(0)
+	for _, tc := range []struct {
+		kind  zone.PurgeKind
+		value string
+		gone  bool
+	}{
+		{zone.PurgeURL, "http://www.example.com/a?x=1", true},
+		{zone.PurgeURL, "https://www.example.com/a?x=1", false},
+		{zone.PurgePrefix, "www.example.com/a", true},
+		{zone.PurgePrefix, "www.example.com/b", false},
+		{zone.PurgeTag, "two", true},
+		{zone.PurgeTag, "three", false},
+		{zone.PurgeAll, "", true},
+	} {
+		runTurn(t, 1, turn{ask: "GET /a?x=1", origin: "200 | Cache-Control: max-age=60, stale-if-error=600 | Cache-Tag: one, two", want: "uri-miss"}, n, o, c)
+		sequence++
+		p := zone.Purge{Sequence: sequence, Zone: z, Kind: tc.kind}
+		if tc.value != "" {
+			p.Values = []string{tc.value}
+		}
+		n.config.Cache.Purge([]zone.Purge{p})
+		if tc.gone {
+			runTurn(t, 2, turn{ask: "GET /a?x=1", origin: "503", want: "uri-miss | 503"}, n, o, c)
+		} else {
+			runTurn(t, 2, turn{ask: "GET /a?x=1", want: "hit"}, n, o, c)
+		}
+		n.config.Cache.Floor(sequence)
+	}
+}

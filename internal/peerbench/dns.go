@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 
 	"github.com/miekg/dns"
 )
@@ -32,6 +33,8 @@ func (b *bench) dnsRow() (row, error) {
 // workers is how many threads or processes a peer gets: as many as there are processors.
 var workers = fmt.Sprint(runtime.NumCPU())
 
+const addrArgument = "{address}"
+
 // peer is a server in this node's place: its program, the arguments before the name of its configuration, and what writes that.
 type peer struct {
 	name, program string
@@ -40,6 +43,7 @@ type peer struct {
 }
 
 // startPeers adds to a row the peers that are installed.
+// Within the arguments of a program addrArgument stands for the address that it is to listen on.
 func (b *bench) startPeers(r *row, peers []peer, ready func(server) error) error {
 	for _, p := range peers {
 		program, err := b.find(p.program)
@@ -59,9 +63,13 @@ func (b *bench) startPeers(r *row, peers []peer, ready func(server) error) error
 		if err := os.WriteFile(file, []byte(p.config(host, port)), 0o644); err != nil {
 			return err
 		}
+		args := slices.Clone(p.args)
+		for i := range args {
+			args[i] = strings.ReplaceAll(args[i], addrArgument, addr)
+		}
 		// Caddy and CoreDNS keep their state below the home directory.
 		proc, err := b.launch(p.name, []string{"HOME=" + b.dir, "XDG_DATA_HOME=" + b.dir, "XDG_CONFIG_HOME=" + b.dir}, program,
-			append(slices.Clone(p.args), file)...)
+			append(args, file)...)
 		if err != nil {
 			return err
 		}

@@ -65,7 +65,7 @@ func main() {
 }
 
 // rowNames are the values of -only, in the order of the table.
-var rowNames = []string{"dns", "proxy", "tls", "rules", "function"}
+var rowNames = []string{"dns", "proxy", "tls", "rules", "function", "cache"}
 
 func run(o options) (err error) {
 	if o.only != "" && !slices.Contains(rowNames, o.only) {
@@ -88,7 +88,7 @@ func run(o options) (err error) {
 		return err
 	}
 	fmt.Printf("%d processors, load %s before, median of %d rounds of %s\n\n", runtime.NumCPU(), loadAverage(), o.rounds, o.length)
-	rows := map[string]func() (row, error){"dns": b.dnsRow, "proxy": b.proxyRow, "tls": b.tlsRow, "rules": b.rulesRow, "function": b.functionRow}
+	rows := map[string]func() (row, error){"dns": b.dnsRow, "proxy": b.proxyRow, "tls": b.tlsRow, "rules": b.rulesRow, "function": b.functionRow, "cache": b.cacheRow}
 	for _, name := range rowNames {
 		if o.only != "" && o.only != name {
 			continue

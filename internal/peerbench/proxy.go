@@ -32,8 +32,8 @@ func (b *bench) startOrigin() error {
         default_type text/plain;
         location / { return 200 "%s"; }
     }
-}
-`, b.origin, body)
+%s}
+`, b.origin, body, cachedOrigin(b.origin))
 	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 		return err
 	}
