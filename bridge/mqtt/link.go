@@ -47,7 +47,7 @@ type link struct {
 	keepAlive time.Duration
 
 	leaving bool
-	old     bool // MQTT 3.1.1
+	old     bool        // MQTT 3.1.1
 	flushed []*outgoing // of QoS 0, in buf
 
 	// What the broker allows.

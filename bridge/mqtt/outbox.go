@@ -12,11 +12,11 @@ const attempts = 10
 
 // outbox is what is to be sent, and what was sent and is not confirmed, in the order of Send.
 type outbox struct {
-	queue []*outgoing // not on the wire
-	sent  []*outgoing // on the wire; those that are finished are taken off lazily
-	byID  map[uint16]*outgoing
-	flying    int    // messages that are on the wire, with an identifier
-	last      uint16 // identifier that was given last
+	queue  []*outgoing // not on the wire
+	sent   []*outgoing // on the wire; those that are finished are taken off lazily
+	byID   map[uint16]*outgoing
+	flying int    // messages that are on the wire, with an identifier
+	last   uint16 // identifier that was given last
 	// suspects is how many messages go one by one, since the broker ended the connection over one of them.
 	suspects int
 	paused   bool // the broker has no quota; a timer goes on

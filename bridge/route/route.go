@@ -40,20 +40,21 @@ type Route struct {
 	retry  atomic.Uint64
 	letter *letterFile
 
-	mu      sync.Mutex
-	waiting []*session.Delivery
-	open    map[*work]bool   // in flight
-	lanes   map[string]*lane // of a target that keeps no order
-	seq     uint64
-	pumping bool
-	paused  bool
-	active  bool // the target is this member's to send by
-	stopped bool
-	quiet   chan struct{} // closed and replaced when nothing is in flight; see idle
-	counts  counts
-	marked  counts // at the last swap
-	share   float64
-	err     string
+	mu       sync.Mutex
+	waiting  []*session.Delivery
+	open     map[*work]bool   // in flight
+	lanes    map[string]*lane // of a target that keeps no order
+	seq      uint64
+	pumping  bool
+	paused   bool
+	active   bool // the target is this member's to send by
+	starting bool // its predecessor may still have messages that go before
+	stopped  bool
+	quiet    chan struct{} // closed and replaced when nothing is in flight; see idle
+	counts   counts
+	marked   counts // at the last swap
+	share    float64
+	err      string
 }
 
 // counts are since the route started.
@@ -92,16 +93,24 @@ func SubscriptionOf(r document.Route, origin string) session.Subscription {
 	}
 }
 
-// Start takes messages, before all others left, which the route's predecessor has not settled.
-func (r *Route) Start(left []*session.Delivery) {
+// Start takes messages. prior, which may be nil, is called when they come here already: it ends the route's predecessor and returns what that has
+// not settled, which goes before all else.
+func (r *Route) Start(prior func() []*session.Delivery) {
 	r.mu.Lock()
-	r.waiting = append(left, r.waiting...)
 	takes := r.active || r.durable()
+	r.starting = true
 	r.mu.Unlock()
 	if takes {
 		r.subscribe()
 	}
-	r.pump()
+	var left []*session.Delivery
+	if prior != nil {
+		left = prior()
+	}
+	r.set(func() {
+		r.waiting = append(left, r.waiting...)
+		r.starting = false
+	})
 }
 
 func (r *Route) subscribe() {
@@ -173,7 +182,7 @@ func (r *Route) pump() {
 		return
 	}
 	r.pumping = true
-	for !r.stopped && !r.paused && r.active && len(r.waiting) > 0 && len(r.open) < r.cfg.Route.InFlight {
+	for !r.stopped && !r.starting && !r.paused && r.active && len(r.waiting) > 0 && len(r.open) < r.cfg.Route.InFlight {
 		w := &work{d: r.waiting[0], seq: r.seq}
 		r.seq++
 		r.waiting[0] = nil

@@ -47,25 +47,27 @@ func (p *prepared) Swap(ctx context.Context) error {
 	defer r.balancing.Unlock()
 	leaving := p.leaving()
 	p.drain(ctx, leaving)
-	left, shares := map[string][]*session.Delivery{}, map[string]float64{}
+	priors, shares := map[string]func() []*session.Delivery{}, map[string]float64{}
 	for _, g := range leaving {
 		shares[g.id] = g.route.Share()
-		rest := g.route.Stop()
 		switch {
-		case !g.stays: // the source delivers it again
+		case !g.stays: // its source delivers again what is not settled
+			g.route.Stop()
 		case g.next == nil:
-			g.route.Abandon(rest)
-		default:
-			var lost []*session.Delivery
-			left[g.id], lost = divide(rest, *g.next)
-			g.route.Abandon(lost)
+			g.route.Abandon(g.route.Stop())
+		default: // it goes on taking until its successor does
+			priors[g.id] = func() []*session.Delivery {
+				taken, lost := divide(g.route.Stop(), *g.next)
+				g.route.Abandon(lost)
+				return taken
+			}
 		}
 	}
 	if err := p.endSessions(ctx); err != nil {
 		// The broker has the last word between two of one client id, and a lease that is still held keeps the new one waiting.
 		r.o.Logger.Warn("what takes a session's place starts beside it", "error", err)
 	}
-	p.install(left, shares)
+	p.install(priors, shares)
 	return nil
 }
 
@@ -147,7 +149,7 @@ func (p *prepared) endSessions(ctx context.Context) error {
 }
 
 // install makes the new document what runs.
-func (p *prepared) install(left map[string][]*session.Delivery, shares map[string]float64) {
+func (p *prepared) install(priors map[string]func() []*session.Delivery, shares map[string]float64) {
 	r := p.r
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -172,7 +174,7 @@ func (p *prepared) install(left map[string][]*session.Delivery, shares map[strin
 		r.routes[d.ID] = r.route(p.next, d, shares[d.ID])
 	}
 	for _, id := range fresh {
-		r.routes[id].Start(left[id]) // before its sessions: they connect knowing what to ask for
+		r.routes[id].Start(priors[id]) // before its sessions: they connect knowing what to ask for
 	}
 	for _, u := range p.units {
 		u.start()

@@ -66,7 +66,7 @@ func Start(t testing.TB, config ...string) *Broker {
 		}
 	}
 	b.start(t, program)
-	t.Cleanup(func() { b.stop(syscall.SIGTERM) })
+	t.Cleanup(func() { b.stop(syscall.SIGKILL) })
 	return b
 }
 
@@ -117,9 +117,6 @@ func (b *Broker) stop(s syscall.Signal) {
 
 // Kill ends the broker at once.
 func (b *Broker) Kill() { b.stop(syscall.SIGKILL) }
-
-// Shutdown ends the broker; what it persists is on the disk.
-func (b *Broker) Shutdown() { b.stop(syscall.SIGTERM) }
 
 // Restart runs it again, with what it has persisted.
 func (b *Broker) Restart(t testing.TB) {
