@@ -31,6 +31,7 @@ import (
 	"github.com/miekg/dns"
 
 	"github.com/guardyn-edge/guardyn/api"
+	"github.com/guardyn-edge/guardyn/internal/wat"
 	"github.com/guardyn-edge/guardyn/zone"
 )
 
@@ -42,6 +43,8 @@ type swapFleet struct {
 	*load
 	node  *edgeNode
 	roots *x509.CertPool
+	// kept and renewed count what the origins were asked for, of two paths that the cache keeps.
+	kept, renewed atomic.Int64
 }
 
 // newSwapFleet starts a control plane and one node that serves HTTPS, with TLS, a balancer over two origins, health checks and
@@ -56,14 +59,15 @@ func newSwapFleet(t *testing.T) *swapFleet {
 	if err != nil || id.Identity == "" {
 		t.Fatalf("keys identity: %v\n%s", err, out)
 	}
+	s := &swapFleet{load: &load{t: t}, roots: x509.NewCertPool()}
 	f := newFleet(t, "", 1, func(f *fleet) {
-		f.identity, f.recipient, f.origin = id.Identity, id.Recipient, startBusyOrigin(t)
+		f.identity, f.recipient, f.origin = id.Identity, id.Recipient, s.startOrigin()
 	})
-	s := &swapFleet{marked: newMarked(f), load: &load{t: t}, node: f.nodes[0], roots: x509.NewCertPool()}
+	s.marked, s.node = newMarked(f), f.nodes[0]
 	cert, key := selfSigned(t, swapHost)
 	s.roots.AppendCertsFromPEM(cert)
 	f.gdn("pool", "set", "one.test", "web", f.file("web.yaml",
-		"origins:\n  - {name: a, address: \""+f.origin+"\"}\n  - {name: b, address: \""+startBusyOrigin(t)+"\"}\nhealth: {path: /healthz, interval: 1s}\n"))
+		"origins:\n  - {name: a, address: \""+f.origin+"\"}\n  - {name: b, address: \""+s.startOrigin()+"\"}\nhealth: {path: /healthz, interval: 1s}\n"))
 	f.gdn("balancer", "set", "one.test", swapHost, f.file("balancer.yaml", "pools: [web]\nsticky: {cookie: home}\n"))
 	f.gdn("list", "set", "one.test", "office", f.file("list.yaml", "kind: ip\nitems: [192.0.2.0/24]\n"))
 	rules := func(phase, yaml string) {
@@ -73,12 +77,22 @@ func newSwapFleet(t *testing.T) *swapFleet {
 	rules("custom", "  - {expression: 'http.path.startsWith(\"/wp-\") && !in_list(ip.src, \"office\")', action: block}\n")
 	rules("ratelimit", "  - {expression: 'true', action: rate_limit, parameters: {limit: 1000000, period: 1s}}\n")
 	rules("origin", "  - {expression: 'http.path == \"/elsewhere\"', action: route, parameters: {pool: default}}\n")
+	module, err := wat.Answer("Content-Type: text/plain\n\n"+functionPage, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.gdn("function", "add", "one.test", "hello", f.file("hello.wasm", string(module)))
+	rules("function", "  - {expression: 'http.path == \"/function\"', action: function, parameters: {function: hello}}\n")
 	f.gdn("settings", "set", "one.test", "trace_sampling=1%", "log_sampling=1%", "hsts=180d")
 	f.gdn("tls", "add", "one.test", swapHost, "--cert", f.file("www.pem", string(cert)), "--key", f.file("www.key", string(key)))
 	return s
 }
 
-// write is marked.write with more that changes, and whose copies would add up if a view were kept.
+// functionPage is what the function answers with.
+const functionPage = "made here\n"
+
+// write is marked.write with more that changes: a list whose copies would add up if a view were kept, and for how long what is
+// under /renewed is fresh.
 func (s *swapFleet) write(ctx context.Context, k int) error {
 	items := make([]string, 2000)
 	for i := range items {
@@ -87,13 +101,27 @@ func (s *swapFleet) write(ctx context.Context, k int) error {
 	if _, _, err := s.c.PutList(ctx, "one.test", "many", zone.List{Kind: zone.ListIP, Items: items}, api.WriteOptions{}); err != nil {
 		return err
 	}
+	rules := api.Ruleset{Rules: []zone.Rule{{
+		Expression: `http.path == "/renewed"`, Action: zone.ActionCache, Parameters: zone.Parameters{TTL: zone.Duration(time.Hour + time.Duration(k)*time.Second)},
+	}}}
+	if _, _, err := s.c.PutRuleset(ctx, "one.test", "cache", rules, api.WriteOptions{}); err != nil {
+		return err
+	}
 	return s.marked.write(ctx, k)
 }
 
-// startBusyOrigin serves the page that says what reached it, a WebSocket that echoes, and a stream of counted lines.
-func startBusyOrigin(t testing.TB) string {
+// startOrigin serves the page that says what reached it, a WebSocket that echoes, and a stream of counted lines.
+func (s *swapFleet) startOrigin() string {
+	t := s.t
 	t.Helper()
 	mux := http.NewServeMux()
+	for path, count := range map[string]*atomic.Int64{"/kept": &s.kept, "/renewed": &s.renewed} {
+		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
+			count.Add(1)
+			w.Header().Set("Cache-Control", "max-age=3600")
+			fmt.Fprintf(w, "origin %s\n", r.URL.Path)
+		})
+	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("x-seen-mark", r.Header.Get("x-mark"))
 		fmt.Fprintf(w, "origin %s %s\n", r.Host, r.URL.RequestURI())
@@ -304,6 +332,12 @@ func TestAppliesUnderLoad(t *testing.T) {
 			})
 		}
 	}
+	for path, body := range map[string]string{"/kept": "origin /kept\n", "/renewed": "origin /renewed\n", "/function": functionPage} {
+		c := &http.Transport{}
+		s.connected = append(s.connected, c)
+		client := &http.Client{Timeout: 20 * time.Second, Transport: c}
+		s.hammer(ctx, path, func() (string, error) { return askWhole(client, "http://"+s.node.http+path, body) })
+	}
 	overTLS := &tls.Config{RootCAs: s.roots, ServerName: swapHost}
 	secure := "https://" + s.node.https
 	for what, c := range map[string]*http.Transport{
@@ -348,6 +382,13 @@ func TestAppliesUnderLoad(t *testing.T) {
 		t.Fatalf("%d requests failed", n)
 	}
 	s.report(applies)
+	// What no change treats otherwise is kept over all of them; what each treats otherwise is asked for anew, once by each.
+	if n := s.kept.Load(); n > 2 {
+		t.Errorf("what is kept alike was fetched %d times", n)
+	}
+	if n, of := s.renewed.Load(), int64(len(s.seen["/renewed"])); n < of || n > of+2*int64(len(s.seen["HTTP/1.1"])) {
+		t.Errorf("what each change keeps otherwise was fetched %d times under %d versions", n, of)
+	}
 	// A view of this platform takes about 200 kB, so that views which are kept would take tens of MB.
 	if grown := after.heap - before.heap; grown > 12<<20 {
 		t.Errorf("%.1f MB more are held after %d more changes", float64(grown)/1e6, applies-settled)
@@ -362,6 +403,31 @@ func TestAppliesUnderLoad(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// askWhole fetches something whose body is the same in every version, and returns the mark that the answer's head has.
+func askWhole(c *http.Client, url, body string) (mark string, err error) {
+	req, err := http.NewRequest(http.MethodGet, url, nil)
+	if err != nil {
+		return "", err
+	}
+	req.Host = swapHost
+	res, err := c.Do(req)
+	if err != nil {
+		return "", err
+	}
+	defer res.Body.Close()
+	got, err := io.ReadAll(res.Body)
+	if err != nil {
+		return "", err
+	}
+	mark = res.Header.Get("x-mark")
+	// The first version has mark 0.
+	version, err := strconv.Atoi(res.Header.Get("x-guardyn-version"))
+	if err != nil || res.StatusCode != http.StatusOK || string(got) != body || mark != strconv.Itoa(version-1) {
+		return "", fmt.Errorf("answer is not whole or not of one version: %s %q, version %d, mark %q", res.Status, got, version, mark)
+	}
+	return mark, nil
 }
 
 // protocol fails requests that are answered by another version of HTTP than it should be.
@@ -393,7 +459,7 @@ func (l *load) report(applies int) {
 			l.t.Errorf("%s: %d answers of %d versions, out of %d", what, answers, len(marks), applies+1)
 		}
 	}
-	if len(l.seen) < 12 {
+	if len(l.seen) < 15 {
 		l.t.Errorf("%d kinds of clients were answered", len(l.seen))
 	}
 }
