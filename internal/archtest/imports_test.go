@@ -98,7 +98,7 @@ var rooms = []room{
 		"edge/dns", "edge/web", "edge/cache", "edge/function", "edge/perzone", "edge/rules", "edge/pool", "edge/probe", "edge/health",
 	}},
 	{"internal/cli", []string{
-		"bridge/admin", "bridge/document", "bridge/host",
+		"bridge", "bridge/admin", "bridge/document", "bridge/host", "bridge/run", "bridge/session",
 		"internal/cli", "internal/host", "api", "node", "edge", "edge/function", "edge/perzone", "edge/rules", "edge/web", "store", "control", "snapshot", "seal", "zone",
 	}},
 	{"internal/e2e", []string{"internal/cli", "internal/host", "internal/testpg", "api", "seal", "snapshot", "zone", "internal/nodeproto"}},

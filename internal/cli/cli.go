@@ -74,6 +74,7 @@ func (a *app) root() *cobra.Command {
 		a.exportAllCommand(), a.syncCommand(),
 		a.planCommand(), a.applyCommand(), a.rollbackCommand(), a.recoverCommand(), a.historyCommand(), a.statusCommand(),
 		a.rolloutCommand(), a.clusterCommand(),
+		a.bridgeCommand(),
 		a.nodeCommand(), a.workspaceCommand(), a.userCommand(), a.tokenCommand(), a.auditCommand(),
 		a.versionCommand(),
 	)

@@ -36,6 +36,12 @@ const (
 	envMetricsZones   = "GUARDYN_METRICS_ZONES"
 	envCacheMemory    = "GUARDYN_CACHE_MEMORY"
 	envFunctionMemory = "GUARDYN_FUNCTION_MEMORY"
+
+	envBridgeSource   = "GUARDYN_BRIDGE_SOURCE"
+	envBridgeRollouts = "GUARDYN_BRIDGE_ROLLOUT_STORE"
+	envBridgeLeases   = "GUARDYN_BRIDGE_LEASE_STORE"
+	envBridgeToken    = "GUARDYN_BRIDGE_TOKEN"
+	envBridgeURL      = "GUARDYN_BRIDGE_URL"
 )
 
 // envOTelEndpoint is what programs with OpenTelemetry read; envOTLPEndpoint comes before it.
@@ -49,6 +55,7 @@ func knownEnviron() []string {
 		envStateDir, envDNSListen, envHTTPListen, envAdminListen, envEdgeAddresses, envAllowedOrigins, envRateExempt,
 		envNSID, envVersionClients, envOTLPEndpoint, envHTTPSListen, envRecipient, envIdentities, envAccessLog, envMetricsZones,
 		envCacheMemory, envFunctionMemory,
+		envBridgeSource, envBridgeRollouts, envBridgeLeases, envBridgeToken, envBridgeURL,
 		envDemoOrigin, envDemoOrigin2, envDemoCA,
 	}
 	for _, node := range []string{"GUARDYN_NODE1_", "GUARDYN_NODE2_"} {
