@@ -298,7 +298,7 @@ func TestPurgesThatCannotBeFetched(t *testing.T) {
 		l.fail = func(*seal.PurgeMark) (string, error) { return "", errors.New("answered 404") }
 		held := func(q nodeproto.Poll) (nodeproto.Answer, error) {
 			if q.Purged == "" {
-				time.Sleep(q.Wait) // as a control plane does, in the bubble's time
+				<-time.After(q.Wait) // as a control plane does, in the time of the bubble
 				return nodeproto.Answer{Version: 1}, nil
 			}
 			return current(l)(q)
