@@ -12,6 +12,8 @@
 //  4. the content of the host's proxied record: its addresses on port 80, or its CNAME target, resolved when the
 //     connection is opened.
 //
+// A function that a rule of the function phase names answers in place of all of them.
+//
 // A host without any of them answers 404, as does a host of no zone.
 //
 // # What ends here

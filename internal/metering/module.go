@@ -158,8 +158,13 @@ func (m *module) split(binary []byte) error {
 	if !m.present[sectionType] || !m.present[sectionFunction] || !m.present[sectionCode] {
 		return errors.New("it has no function, and so exports no _start")
 	}
+	if !m.present[sectionExport] {
+		return errStart
+	}
 	return r.err
 }
+
+var errStart = errors.New("it exports no function _start without parameters and results")
 
 func (m *module) rewriteTypes(r *reader) ([]byte, error) {
 	for range r.count("types", MaxTypes) {
@@ -260,7 +265,7 @@ func (m *module) rewriteExports(r *reader) ([]byte, error) {
 		out = appendU32(append(appendName(out, name), kind), index)
 	}
 	if !start && r.err == nil {
-		return nil, errors.New("it exports no function _start without parameters and results")
+		return nil, errStart
 	}
 	return out, r.err
 }
