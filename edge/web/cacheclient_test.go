@@ -54,7 +54,7 @@ func TestClientsThatLeave(t *testing.T) {
 				}
 				var got *httptest.ResponseRecorder
 				all.Go(func() { got = n.serve(t.Context(), "/") })
-				await(t, "the other", func() bool { return n.config.Cache.Stats().Collapsed == 1 })
+				waitFor(t, "the other", func() bool { return n.config.Cache.Stats().Collapsed == 1 })
 				leave()
 				close(release)
 				all.Wait()

@@ -26,18 +26,6 @@ func withCache(memory int64, configure ...func(*Config)) []func(*Config) {
 	return append([]func(*Config){func(c *Config) { c.Cache = cache.New(memory) }}, configure...)
 }
 
-// await waits until a count is reached.
-func await(t testing.TB, what string, reached func() bool) {
-	t.Helper()
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for end := time.Now().Add(20 * time.Second); !reached(); <-tick.C {
-		if time.Now().After(end) {
-			t.Fatalf("waited for %s", what)
-		}
-	}
-}
-
 // serve asks the server without a connection.
 func (n *node) serve(ctx context.Context, path string, fields ...string) *httptest.ResponseRecorder {
 	r := httptest.NewRequestWithContext(ctx, http.MethodGet, "http://www.example.com"+path, nil)
@@ -96,7 +84,7 @@ func TestTenThousandClients(t *testing.T) {
 				})
 			}
 			<-entered
-			await(t, "the others", func() bool { return n.config.Cache.Stats().Collapsed == clients-1 })
+			waitFor(t, "the others", func() bool { return n.config.Cache.Stats().Collapsed == clients-1 })
 			close(release)
 			all.Wait()
 			if asked.Load() != 2 || right.Load() != clients {
@@ -215,7 +203,7 @@ func TestAnswersOnTheirWay(t *testing.T) {
 			both.Go(func() { lead = n.serve(t.Context(), "/", tc.leader...) })
 			<-entered
 			both.Go(func() { wait = n.serve(t.Context(), "/", tc.waiter...) })
-			await(t, "the second to wait", func() bool { return n.config.Cache.Stats().Collapsed == 1 })
+			waitFor(t, "the second to wait", func() bool { return n.config.Cache.Stats().Collapsed == 1 })
 			close(release)
 			both.Wait()
 			if wait.Code != tc.status || tc.body != "" && wait.Body.String() != tc.body || asked.Load() != tc.asked {
@@ -255,7 +243,7 @@ func TestReleasedTogether(t *testing.T) {
 	for range waiters + 1 {
 		all.Go(func() { n.serve(t.Context(), "/") })
 	}
-	await(t, "all to wait", func() bool { return n.config.Cache.Stats().Collapsed == waiters })
+	waitFor(t, "all to wait", func() bool { return n.config.Cache.Stats().Collapsed == waiters })
 	close(first)
 	for range waiters {
 		<-inside // all of them at once
@@ -286,7 +274,7 @@ func TestSlowAnswer(t *testing.T) {
 	n.publish(site(o.address()))
 	var lead sync.WaitGroup
 	lead.Go(func() { n.serve(t.Context(), "/") })
-	await(t, "the first", func() bool { return asked.Load() == 1 })
+	waitFor(t, "the first", func() bool { return asked.Load() == 1 })
 	if got := n.serve(t.Context(), "/"); got.Body.String() != "2" || n.config.Cache.Stats().TimedOut != 1 {
 		t.Errorf("got %q", got.Body)
 	}
