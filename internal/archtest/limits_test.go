@@ -106,6 +106,12 @@ var inOrder = []struct {
 	{"records that wait for the access log", limit{"internal/host accessLogWaiting", "n", "internal/host TestAccessLogNobodyReads"}},
 	{"octets of them", limit{"internal/host accessLogWaitingBytes", "b", "internal/host TestAccessLogBytes"}},
 	{"spans that wait for the collector", limit{"internal/telemetry maxQueue", "n", "internal/telemetry TestSendingDoesNotWait"}},
+	{"of them those of requests", limit{"internal/telemetry maxRequests", "n", "internal/telemetry TestQueueIsBounded"}},
+	{"spans of one request", limit{"edge/web maxSpans", "n", "edge/web TestTraceIsBounded"}},
+	{"attributes of a span", limit{"edge/web maxAttributes", "n", "edge/web TestTraceIsBounded"}},
+	{"events of a span", limit{"edge/web maxEvents", "n", "edge/web TestTraceIsBounded"}},
+	{"`tracestate` that is passed on", limit{"edge/web maxTracestate", "b", "edge/web TestTracestate"}},
+	{"members of `tracestate`", limit{"edge/web maxStateMembers", "n", "edge/web TestTracestate"}},
 	{"zones with metrics of their own", limit{"edge/perzone Max", "n", "edge/perzone TestSetIsBounded"}},
 	{"connections to the admin address", limit{"internal/host maxAdminConns", "n", "internal/host TestAdminIsBounded"}},
 	{"time for an answer of it, a profile included", limit{"internal/host adminWriteTimeout", "t", "internal/host TestAdminIsBounded"}},
@@ -217,7 +223,7 @@ var elsewhere = map[string]string{
 	"edge/dns":   "maxPointer",       // of the format
 	"edge/rrset": "MaxName maxLabel", // of the format
 	"edge/probe": "maxDetail",        // of one report
-	"edge/web":   "maxAttributes maxEvents maxFetches maxLine maxRefused maxRounds maxSmallBody maxSpans maxStateMembers maxSweep maxTold maxTracestate",
+	"edge/web":   "maxFetches maxLine maxRefused maxRounds maxSmallBody maxSweep maxTold",
 }
 
 // ownPages are rooms of the edge whose bounds are on a page of their own, docs/guide/cache.md and docs/guide/functions.md.

@@ -19,9 +19,6 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/net/http2"
-	"golang.org/x/net/http2/h2c"
-
 	otlp "go.opentelemetry.io/proto/otlp/trace/v1"
 
 	"github.com/guardyn-edge/guardyn/edge/perzone"
@@ -118,7 +115,7 @@ const callersTrace, callersSpan = "0af7651916cd43dd8448eb211c80319c", "b7ad6b716
 // What a collector gets of requests, by sockets on both sides: who is whose parent, and what failed.
 func TestRequestTraces(t *testing.T) {
 	told := make(chan string, 100) // traceparent and tracestate, as the origin got them
-	origin := httptest.NewServer(h2c.NewHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	origin := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Upgrade") != "" {
 			conn, rw, err := http.NewResponseController(w).Hijack()
 			if err != nil {
@@ -135,7 +132,11 @@ func TestRequestTraces(t *testing.T) {
 		if r.URL.Path == "/503" {
 			w.WriteHeader(http.StatusServiceUnavailable)
 		}
-	}), &http2.Server{}))
+	}))
+	origin.Config.Protocols = new(http.Protocols)
+	origin.Config.Protocols.SetHTTP1(true)
+	origin.Config.Protocols.SetUnencryptedHTTP2(true)
+	origin.Start()
 	defer origin.Close()
 	dead, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
