@@ -145,12 +145,6 @@ func (o *scriptOrigin) next(answer string) []*http.Request {
 	return asked
 }
 
-func (o *scriptOrigin) requests() []*http.Request {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.asked
-}
-
 // cachingNode is a node with a cache, at the time of a clock, before an origin that a test scripts.
 func cachingNode(t testing.TB, change ...func(*zone.Zone)) (*node, *scriptOrigin, *clock) {
 	t.Helper()
