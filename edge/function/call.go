@@ -49,7 +49,8 @@ type call struct {
 
 	out    []byte
 	stderr []byte
-	random int // bytes given
+	random int   // bytes given
+	held   int64 // bytes that are counted of the node's memory, beside those of memory
 
 	attend func() // nil once it was called
 
@@ -93,9 +94,10 @@ func (f *Function) Call(ctx context.Context, r *Request) (*Response, error) {
 	f.state.counts.add(kind, u.Time, u.Memory)
 	f.engine.counts.calls.add(kind, u.Time, u.Memory)
 	if failed != nil {
+		c.letGo()
 		return nil, failed
 	}
-	resp.Usage = u
+	resp.Usage, resp.release = u, c.letGo
 	return resp, nil
 }
 
@@ -138,6 +140,21 @@ func (c *call) waits() <-chan struct{} {
 	return c.Done()
 }
 
+// hold counts n more bytes; false: the node has no more for functions.
+func (c *call) hold(n int) bool {
+	if !c.f.engine.memories.reserveBytes(int64(n)) {
+		return false
+	}
+	c.held += int64(n)
+	return true
+}
+
+// letGo gives back what hold has counted.
+func (c *call) letGo() {
+	c.f.engine.memories.used.Add(-c.held)
+	c.held = 0
+}
+
 // over is the error of a call that waited for something until its client left or its time was over.
 func (c *call) over(what string) *Error {
 	if err := c.Err(); errors.Is(err, context.Canceled) {
@@ -155,7 +172,10 @@ func (c *call) readAhead() *Error {
 	buf := make([]byte, 0, 512)
 	for len(buf) < prefetch {
 		if len(buf) == cap(buf) {
-			buf = append(buf, 0)[:len(buf)]
+			if !c.hold(cap(buf)) {
+				return c.fail(Busy, "the node has no memory for it")
+			}
+			buf = append(make([]byte, 0, 2*cap(buf)), buf...)
 		}
 		n, err := c.body.Read(buf[len(buf):min(cap(buf), prefetch)])
 		buf = buf[:len(buf)+n]
@@ -233,6 +253,8 @@ func (c *call) outcome(err error) *Error {
 		return c.fail(OutputOver, "it wrote more than %d bytes", c.f.output)
 	case c.ended == StackOver:
 		return c.fail(StackOver, "it called itself too deep")
+	case c.ended == Busy:
+		return c.fail(Busy, "the node has no memory for its output")
 	case c.ended == Left:
 		return c.fail(Left, "the client left")
 	case err == nil:

@@ -21,7 +21,17 @@ func answered(t testing.TB, f *Function, r *Request) *Response {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(resp.Close)
 	return resp
+}
+
+// called reports how a call ended whose answer nobody needs.
+func called(f *Function, r *Request) error {
+	resp, err := f.Call(context.Background(), r)
+	if err == nil {
+		resp.Close()
+	}
+	return err
 }
 
 func TestUsage(t *testing.T) {
@@ -70,7 +80,7 @@ func TestNothingStays(t *testing.T) {
 			for range 4 {
 				calls.Go(func() {
 					for range 50 {
-						if _, err := f.Call(context.Background(), get()); err != nil {
+						if err := called(f, get()); err != nil {
 							t.Error(err)
 							return
 						}
@@ -103,6 +113,7 @@ func TestAnswersDoNotMix(t *testing.T) {
 				if _, got, _ := bytes.Cut(r.Body, []byte("\x00\x00")); string(got) != want {
 					t.Errorf("of %.20q came back %.20q", want, got)
 				}
+				r.Close()
 			}
 		})
 	}
@@ -255,7 +266,7 @@ func TestOneFunctionDoesNotTakeAll(t *testing.T) {
 		<-b.began
 	}
 	third := make(chan error, 1)
-	go func() { _, err := f.Call(context.Background(), get()); third <- err }()
+	go func() { third <- called(f, get()) }()
 	for e.Metrics().Waiting != 1 {
 		runtime.Gosched()
 	}
@@ -276,7 +287,7 @@ func TestLineMovesOn(t *testing.T) {
 	var calls sync.WaitGroup
 	for range 50 {
 		calls.Go(func() {
-			if _, err := f.Call(context.Background(), get()); err != nil {
+			if err := called(f, get()); err != nil {
 				t.Error(err)
 			}
 		})
@@ -294,6 +305,19 @@ func TestMemoryIsCounted(t *testing.T) {
 	if err := failure(t, large, get()); err.Kind != Busy {
 		t.Errorf("a function that begins with more than there is ended in %v", err)
 	}
+	// An answer counts until it is closed.
+	says := compile(t, e, zoneFunction(assemble(t, `(memory 1) (data (i32.const 64) "Status: 200\n\n") (func (export "_start") (local $i i32)
+		i32.const 64 i32.const 13 call $write
+		loop $l i32.const 0 i32.const 65535 call $write local.get $i i32.const 1 i32.add local.tee $i i32.const 20 i32.lt_u br_if $l end)`)))
+	first, err := says.Call(context.Background(), get())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := failure(t, says, get()); err.Kind != Busy {
+		t.Errorf("beside an answer that is not read yet it ended in %v", err)
+	}
+	first.Close()
+	answered(t, says, get()).Body = nil
 	grows := compile(t, e, zoneFunction(assemble(t, `(memory 1) (func (export "_start") i32.const 60 memory.grow i32.const -1 i32.eq if unreachable end)`)))
 	if err := failure(t, grows, get()); err.Kind != MemoryOver {
 		t.Errorf("a function that grows to more than there is ended in %v", err)

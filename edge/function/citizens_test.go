@@ -112,7 +112,7 @@ func TestBadCitizensAreStopped(t *testing.T) {
 			neighbour := compile(t, e, zone.Function{Module: assemble(t, hello)})
 			call := func() time.Duration {
 				begun := time.Now()
-				if _, err := neighbour.Call(context.Background(), get()); err != nil {
+				if err := called(neighbour, get()); err != nil {
 					t.Fatal(err)
 				}
 				return time.Since(begun)

@@ -18,7 +18,8 @@
 // processors, and those that have computed for longer than [lightTime] one fewer, in turns of [slice] by function: a function that
 // computes without end has one processor less than there are, and gives it to who has not computed yet.
 //
-// Memory is counted while it is held: a call gets no more when [Config].Memory is reached.
+// Memory is counted while it is held, that of a body that is waited for and of an answer until it is closed too: a call gets no more when
+// [Config].Memory is reached.
 //
 // # What is kept
 //

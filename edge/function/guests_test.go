@@ -1,7 +1,6 @@
 package function
 
 import (
-	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -87,7 +86,7 @@ func benchmarkCalls(b *testing.B, module []byte) {
 	b.ResetTimer()
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
-			if _, err := f.Call(context.Background(), get()); err != nil {
+			if err := called(f, get()); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -205,8 +205,12 @@ func fdWrite(c *call, m api.Memory, a []uint64) errno {
 			if len(c.out)+len(b) > c.f.output {
 				c.end(OutputOver)
 			}
-			if c.out == nil {
-				c.out = make([]byte, 0, max(512, len(b)))
+			if need := len(c.out) + len(b); need > cap(c.out) {
+				more := max(need, min(2*cap(c.out), c.f.output), 512)
+				if !c.hold(more - cap(c.out)) {
+					c.end(Busy)
+				}
+				c.out = append(make([]byte, 0, more), c.out...)
 			}
 			c.out = append(c.out, b...)
 			return true

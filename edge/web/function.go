@@ -51,6 +51,7 @@ func (x *exchange) callFunction() {
 		x.functionFailed(err)
 		return
 	}
+	defer resp.Close()
 	h := x.w.Header()
 	connection := resp.Header["Connection"]
 	for name, values := range resp.Header {

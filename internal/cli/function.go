@@ -237,6 +237,7 @@ func (a *app) testFunction(cmd *cobra.Command, name string, f zone.Function, r *
 	var failed *function.Error
 	switch {
 	case err == nil:
+		defer resp.Close()
 		o.Status, o.Headers, o.Body, usage = resp.Status, resp.Header, string(resp.Body), resp.Usage
 	case errors.As(err, &failed):
 		if o.Status, usage = http.StatusBadGateway, failed.Usage; failed.Kind.Overrun() || failed.Kind == function.Busy {
