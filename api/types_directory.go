@@ -85,8 +85,8 @@ type Node struct {
 	Address    string `json:"address,omitempty"` // as last seen
 	Version    uint64 `json:"version"`           // last acknowledged, 0: nothing
 	Generation uint64 `json:"generation"`
-	// VersionsBehind is the newest version less the acknowledged one, nil when the node never acknowledged
-	// anything; it is not zero after a rollback. GenerationsBehind counts activations.
+	// VersionsBehind is the newest version less the acknowledged one, nil when the node acknowledged
+	// none; it is not zero after a rollback. GenerationsBehind counts activations.
 	VersionsBehind    *uint64             `json:"versions_behind"`
 	GenerationsBehind *uint64             `json:"generations_behind"`
 	LastSeen          time.Time           `json:"last_seen,omitzero"`

@@ -19,7 +19,7 @@ const MaxFreshnessAge = 3 * time.Hour
 type NodeStatus struct {
 	Node
 	// VersionsBehind is the newest snapshot version less the one last acknowledged, GenerationsBehind the
-	// live generation less the node's; nil when it never acknowledged anything. Never negative.
+	// live generation less the node's; nil when it never acknowledged a version. Never negative.
 	VersionsBehind    *uint64
 	GenerationsBehind *uint64
 	Freshness         string // "", "fresh", "stale"
@@ -79,10 +79,12 @@ func (s *Service) ListNodes(ctx context.Context, p Principal) ([]NodeStatus, err
 			st.Ahead = nil // it was, until the epoch was raised
 		}
 		if a := n.Acked; a != nil {
-			st.VersionsBehind = behind(l.newest, a.Version)
-			st.GenerationsBehind = behind(l.generation, a.Generation)
-			if a.Epoch < l.epoch && *st.GenerationsBehind == 0 {
-				*st.GenerationsBehind = 1 // generations of an epoch that a recovery ended may be greater
+			if a.Version != 0 { // it serves something; who does not acknowledges purges all the same
+				st.VersionsBehind = behind(l.newest, a.Version)
+				st.GenerationsBehind = behind(l.generation, a.Generation)
+				if a.Epoch < l.epoch && *st.GenerationsBehind == 0 {
+					*st.GenerationsBehind = 1 // generations of an epoch that a recovery ended may be greater
+				}
 			}
 			st.Freshness = a.Freshness
 		}

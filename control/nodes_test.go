@@ -257,7 +257,7 @@ func TestAckAndNodes(t *testing.T) {
 				t.Fatalf("nodes: %+v, %v", nodes, err)
 			}
 			if s := nodes[1]; s.Name != silent.NodeName || s.VersionsBehind != nil || s.GenerationsBehind != nil {
-				t.Errorf("a node that never acknowledged: %+v", s)
+				t.Errorf("a node that never acknowledged a version: %+v", s)
 			}
 			return nodes[0]
 		}
@@ -266,6 +266,10 @@ func TestAckAndNodes(t *testing.T) {
 			st.Freshness != "fresh" || len(st.TrustedKeys) != 1 || !st.LastSeen.Equal(w.clock.now()) || st.LastError != nil {
 			t.Errorf("one behind: %+v", st)
 		}
+		if err := w.svc.Ack(ctx, silent, nodeproto.Ack{Boot: boot, TrustedKeys: ack(first).TrustedKeys}); err != nil {
+			t.Fatal(err)
+		}
+		node() // nor does that one say that it serves anything
 
 		failed := ack(first)
 		failed.Error = &nodeproto.AckError{Code: "signature_invalid", Message: "no\x1b[2J", Version: 2}
