@@ -5,7 +5,7 @@ GOFUMPT     := mvdan.cc/gofumpt@v0.12.0
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 
 # Packages whose tests also run under the race detector: those that share state between goroutines.
-RACE ?= ./control ./node ./edge/... ./api ./internal/host ./internal/durable ./barrier ./barrier/slotfile ./barrier/memory ./barrier/remote
+RACE ?= ./control ./node ./edge/... ./api ./internal/host ./internal/durable ./barrier ./barrier/slotfile ./barrier/memory ./barrier/remote ./bridge/...
 
 # Runs a command with one of each server for all tests in it.
 WITH_SERVERS := go run ./internal/testpg/with-postgres go run ./internal/testdynamo/with-dynamo
@@ -70,7 +70,7 @@ vuln:
 bench: ## measure build, verify, swap, poll, DNS and proxy, and print a table
 	@hack/bench.sh
 
-bench-peers: ## measure a node beside Knot, NSD, BIND, CoreDNS, nginx, HAProxy and Caddy (ONLY=dns|proxy|tls|rules, ROUNDS=5)
+bench-peers: ## measure a node beside Knot, NSD, BIND, CoreDNS, nginx, HAProxy, Caddy and Mosquitto (ONLY=dns|proxy|tls|rules|bridge, ROUNDS=5)
 	@hack/bench-peers.sh
 
 soak: ## publish under load, to a cohort that is disturbed, and with processes killed, for SOAK=10m each

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# hack/need.sh curl|dig|postgresql|gcc|clang|java|npm|knot|nsd|named|nginx|haproxy|varnishd|dnsperf|wrk|h2load: installs the Debian package that has what is needed, when it is missing.
+# hack/need.sh curl|dig|postgresql|gcc|clang|java|npm|knot|nsd|named|nginx|haproxy|varnishd|dnsperf|wrk|mosquitto|h2load: installs the Debian package that has what is needed, when it is missing.
 set -euo pipefail
 
 installed() {
@@ -9,7 +9,7 @@ installed() {
 	npm) command -v npm >/dev/null ;;
 	knot) compgen -G '/usr/*bin/knotd' >/dev/null || command -v knotd >/dev/null ;;
 	nsd) compgen -G '/usr/*bin/nsd' >/dev/null || command -v nsd >/dev/null ;;
-	named | nginx | haproxy | varnishd) compgen -G "/usr/*bin/$1" >/dev/null || command -v "$1" >/dev/null ;;
+	named | nginx | haproxy | varnishd | mosquitto) compgen -G "/usr/*bin/$1" >/dev/null || command -v "$1" >/dev/null ;;
 	curl | dig | dnsperf | wrk | h2load) command -v "$1" >/dev/null ;;
 	gcc) command -v gcc >/dev/null && [ -e /usr/include/stdlib.h ] ;;
 	clang) command -v clang >/dev/null && command -v wasm-ld >/dev/null && compgen -G '/usr/lib/wasm32-wasi/libc.a' >/dev/null ;;
@@ -25,6 +25,7 @@ java) why="the tests start DynamoDB Local, a Java program"; packages=(default-jr
 knot | nsd) why="the tests compare this DNS server's answers with its own" ;;
 named) why="the node is measured beside BIND"; packages=(bind9) ;;
 nginx) why="the node is measured beside nginx, which is the origin too"; packages=(nginx-light) ;;
+mosquitto) why="the bridge is tested with it, and measured beside its own" ;;
 haproxy) why="the node is measured beside HAProxy" ;;
 varnishd) why="the node is measured beside Varnish"; packages=(varnish) ;;
 curl) why="the demo and the documents' commands ask nodes with it" ;;

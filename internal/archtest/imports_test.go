@@ -138,7 +138,7 @@ var only = map[string][]string{
 	"cel.dev/cel-go":           {"internal/expr", "edge/rules", "bridge/expression"},
 	"github.com/tetratelabs":   {"snapshot", "zone", "edge/function"},
 	"github.com/klauspost":     {"seal", "control"},
-	"github.com/eclipse":       {"bridge/mqtt", "internal/testmosquitto"},
+	"github.com/eclipse":       {"bridge/mqtt", "internal/testmosquitto", "internal/peerbench"},
 	"github.com/nats-io":       {"bridge/nats"},
 	"github.com/gaissmai/bart": {"edge"},
 	"github.com/maypok86":      {"edge/cache"},

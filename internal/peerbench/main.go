@@ -65,7 +65,7 @@ func main() {
 }
 
 // rowNames are the values of -only, in the order of the table.
-var rowNames = []string{"dns", "proxy", "tls", "rules", "function", "cache"}
+var rowNames = []string{"dns", "proxy", "tls", "rules", "function", "cache", "bridge"}
 
 func run(o options) (err error) {
 	if o.only != "" && !slices.Contains(rowNames, o.only) {
@@ -84,11 +84,13 @@ func run(o options) (err error) {
 	defer os.RemoveAll(dir)
 	b := &bench{options: o, dir: dir}
 	defer b.stop()
-	if err := b.start(); err != nil {
-		return err
+	if o.only != "bridge" { // which needs no node
+		if err := b.start(); err != nil {
+			return err
+		}
 	}
 	fmt.Printf("%d processors, load %s before, median of %d rounds of %s\n\n", runtime.NumCPU(), loadAverage(), o.rounds, o.length)
-	rows := map[string]func() (row, error){"dns": b.dnsRow, "proxy": b.proxyRow, "tls": b.tlsRow, "rules": b.rulesRow, "function": b.functionRow, "cache": b.cacheRow}
+	rows := map[string]func() (row, error){"dns": b.dnsRow, "proxy": b.proxyRow, "tls": b.tlsRow, "rules": b.rulesRow, "function": b.functionRow, "cache": b.cacheRow, "bridge": b.bridgeRow}
 	for _, name := range rowNames {
 		if o.only != "" && o.only != name {
 			continue
