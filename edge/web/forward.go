@@ -181,6 +181,10 @@ func (x *exchange) send(t *transit, c *originConn, pumped bool) (came bool, err 
 	}
 	x.asked = time.Now()
 	if pumped {
+		// What is left of the exchange before must not end the wait while the body is still on its way.
+		if err := c.SetReadDeadline(time.Time{}); err != nil {
+			return false, err
+		}
 		x.startPump(c, x.r.ContentLength < 0)
 	} else if err := c.SetReadDeadline(x.asked.Add(min(attendAfter, x.server.origins.headerTimeout))); err != nil {
 		return false, err

@@ -169,3 +169,24 @@ func TestMostOfTheSlots(t *testing.T) {
 		t.Errorf("%d of one", c.MaxRequestsPerZone)
 	}
 }
+
+// A body that comes slowly, over a connection that has carried an exchange before, has the time that it has over a new one.
+func TestSlowBodyOverAReusedConnection(t *testing.T) {
+	o := startOrigin(t)
+	n := startNode(t)
+	n.publish(site(o.address()))
+	if got := n.get("/"); got.status != 200 {
+		t.Fatalf("got %+v", got)
+	}
+	o.take()
+	c := n.dial()
+	io.WriteString(c, "POST / HTTP/1.1\r\nHost: www.example.com\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n")
+	pause := time.NewTimer(10 * attendAfter)
+	defer pause.Stop()
+	<-pause.C
+	io.WriteString(c, "1\r\nb\r\n0\r\n\r\n")
+	got := readReplies(t, c)
+	if r := o.take(); len(got) != 1 || got[0].status != 200 || len(r) != 1 || r[0].body != "ab" {
+		t.Errorf("got %+v; the origin got %+v", got, r)
+	}
+}
