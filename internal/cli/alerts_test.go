@@ -240,6 +240,7 @@ func shownByAFleet(t *testing.T) map[string]map[string]bool {
 	defer func() { must(stranger.Close(context.WithoutCancel(ctx))) }()
 
 	shown := map[string]map[string]bool{}
+	shownByABridge(ctx, t, shown)
 	node1 := "http://" + env["GUARDYN_NODE1_ADMIN"]
 	until(ctx, t, func() bool { return scrape(t, node1, shown) && shown["guardyn_rollout_flaps_total"] != nil })
 	// Whether it is committed does not matter: it ends.
