@@ -85,7 +85,7 @@ func openCohortStore(ctx context.Context, url, cohort string) (*cohortStore, err
 		s := memory.New(memory.Options{})
 		return &cohortStore{s, s, s, 0, func() error { return nil }}, nil
 	}
-	return nil, errors.New("it is none of sqlite:PATH, postgres://USER@HOST/DATABASE, dynamodb:TABLE and memory:")
+	return nil, errors.New("it is none of memory:, sqlite:PATH, postgres://USER@HOST/DATABASE and dynamodb:TABLE")
 }
 
 // bridgeConns bounds the connections of one store of a bridge's member to Postgres: it speaks for one member alone.
