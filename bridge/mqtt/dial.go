@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"time"
 
 	"github.com/coder/websocket"
 
@@ -25,7 +26,11 @@ func (d dialer) dial(ctx context.Context) (net.Conn, error) {
 	case "mqtt":
 		return (&net.Dialer{}).DialContext(ctx, "tcp", d.url.Host)
 	case "mqtts":
-		return (&tls.Dialer{Config: d.tls}).DialContext(ctx, "tcp", d.url.Host)
+		c, err := (&tls.Dialer{Config: d.tls}).DialContext(ctx, "tcp", d.url.Host)
+		if err != nil {
+			return nil, err
+		}
+		return tlsConn{c.(*tls.Conn)}, nil
 	case "ws", "wss":
 		return d.webSocket(ctx)
 	}
@@ -50,5 +55,23 @@ func (d dialer) webSocket(ctx context.Context) (net.Conn, error) {
 	}
 	c.SetReadLimit(session.MaxMessageBytes + 16)
 	// The connection outlives the context of its making; Close ends it.
-	return websocket.NetConn(context.WithoutCancel(ctx), c, websocket.MessageBinary), nil
+	return webSocketConn{websocket.NetConn(context.WithoutCancel(ctx), c, websocket.MessageBinary), c}, nil
 }
+
+// tlsConn closes within disconnectTimeout: by itself TLS gives a broker that reads nothing five seconds for its last alert.
+type tlsConn struct{ *tls.Conn }
+
+func (t tlsConn) Close() error {
+	force := time.AfterFunc(disconnectTimeout, func() { _ = t.NetConn().Close() })
+	defer force.Stop()
+	return t.Conn.Close()
+}
+
+// webSocketConn closes at once, as TCP does: a closing handshake would wait for a broker that may be gone, and keep a session that has lost its
+// lease from ending in time.
+type webSocketConn struct {
+	net.Conn
+	c *websocket.Conn
+}
+
+func (w webSocketConn) Close() error { return w.c.CloseNow() }

@@ -5,7 +5,6 @@ package testmosquitto
 import (
 	"bufio"
 	"context"
-	"fmt"
 	"net"
 	"os"
 	"os/exec"
@@ -229,7 +228,7 @@ func Until(t testing.TB, what string, f func() bool) {
 		select {
 		case <-every.C:
 		case <-ctx.Done():
-			t.Fatal(fmt.Sprintf("it does not come to pass: %s", what))
+			t.Fatalf("it does not come to pass: %s", what)
 		}
 	}
 }
