@@ -5,7 +5,8 @@ GOFUMPT     := mvdan.cc/gofumpt@v0.12.0
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 
 # Packages whose tests also run under the race detector: those that share state between goroutines.
-RACE ?= ./control ./node ./edge/... ./api ./internal/host ./internal/durable ./barrier ./barrier/slotfile ./barrier/memory ./barrier/remote ./bridge/...
+RACE ?= ./control ./node ./edge/... ./api ./internal/host ./internal/durable ./barrier ./barrier/slotfile ./barrier/memory ./barrier/remote \
+	./bridge/host ./bridge/lease ./bridge/mqtt ./bridge/nats ./bridge/route ./bridge/run ./bridge/session ./bridge/webhook
 
 # Runs a command with one of each server for all tests in it.
 WITH_SERVERS := go run ./internal/testpg/with-postgres go run ./internal/testdynamo/with-dynamo
@@ -37,6 +38,7 @@ test: ## run every test, those on a private PostgreSQL and DynamoDB Local too
 	@hack/need.sh nsd
 	@hack/need.sh h2load
 	@hack/need.sh clang
+	@hack/need.sh mosquitto
 	$(WITH_SERVERS) go test -timeout 15m ./...
 
 interop: ## ask a node, Knot and NSD the same 5,000 DNS queries and compare the answers
@@ -61,6 +63,7 @@ covered:
 race:
 	@hack/need.sh gcc
 	@hack/need.sh postgresql
+	@hack/need.sh mosquitto
 	CGO_ENABLED=1 go run ./internal/testpg/with-postgres go test -race -timeout 15m $(RACE)
 
 # The vulnerability database is on the network: without it this step says so and passes.
