@@ -187,10 +187,15 @@ type prepared struct {
 // commit it.
 func (p *prepared) BuildDigest() string { return string(p.doc.Digest()) }
 
-// Swap implements barrier.Prepared.
+// Swap implements barrier.Prepared. What runs already is not taken over again: two members that saw one new document at one time may have
+// proposed it one after the other.
 func (p *prepared) Swap(ctx context.Context) error {
 	p.h.work.Lock()
 	defer p.h.work.Unlock()
+	if r := p.h.Running(); r != nil && r.Version == p.doc.Version && r.Digest() == p.doc.Digest() {
+		p.inner.Discard()
+		return nil
+	}
 	return p.h.swap(ctx, p.inner, p.doc)
 }
 
