@@ -111,9 +111,13 @@ func (x *exchange) notCached() string {
 	}
 	for name := range r.Header {
 		switch name[0] {
-		case 'X', 'x':
+		case 'X', 'x', 'F', 'f', 'R', 'r':
 			if override(name) {
 				return "override"
+			}
+		case 'E':
+			if name == "Expect" {
+				return "expect"
 			}
 		case 'I':
 			if name == "If-Match" || name == "If-Unmodified-Since" {
@@ -128,14 +132,16 @@ func (x *exchange) notCached() string {
 	return ""
 }
 
-// override reports whether origins take a field, or what they may read it as, for another method, path or host.
+// override reports whether origins take a field, or what they may read it as, for another method, path, host, scheme or form of an answer.
 func override(name string) bool {
 	if strings.ContainsFunc(name, aliasing) {
 		name = http.CanonicalHeaderKey(dashed(name))
 	}
 	switch name {
 	case "X-Http-Method-Override", "X-Http-Method", "X-Method-Override", "X-Original-Url", "X-Rewrite-Url", "X-Original-Uri",
-		"X-Override-Url", "X-Original-Host", "X-Host", "X-Http-Host-Override", "X-Http-Path-Override", "X-Http-Destinationurl":
+		"X-Override-Url", "X-Original-Host", "X-Host", "X-Http-Host-Override", "X-Http-Path-Override", "X-Http-Destinationurl",
+		"X-Original-Method", "X-Rewrite-Uri", "X-Url-Scheme", "Front-End-Https", "X-Invoke-Path", "X-Matched-Path",
+		"X-Nextjs-Data", "Rsc", "X-Middleware-Subrequest", "X-Middleware-Prefetch":
 		return true
 	}
 	return false

@@ -73,8 +73,15 @@ func (x *exchange) cacheAnswer(status int) bool {
 	}
 	if c.flight == nil || c.over {
 		if x.r.Method == http.MethodHead && c.forwarded != "" {
-			if o := c.found.Object; o != nil && status < 500 {
+			switch o := c.found.Object; {
+			case o == nil:
+			case status < 500:
 				x.server.config.Cache.Update(&c.key, o, &c.policy, &c.asked, &head)
+			case o.OnError(status, now):
+				clear(h)
+				x.serveStale(o, status, now)
+				x.w.sink = new(refusing)
+				return true
 			}
 		}
 		delete(h, "Cache-Tag")
@@ -88,9 +95,10 @@ func (x *exchange) cacheAnswer(status int) bool {
 		x.overWithStale(status)
 		return true
 	}
+	length := bodyLength(status, h)
 	o, why := c.flight.Policy().Judge(&c.asked, &head)
 	if why == "" {
-		why = c.flight.Begin(o, bodyLength(status, h))
+		why = c.flight.Begin(o, length)
 	}
 	if why != "" {
 		if status >= 502 && status <= 504 {
@@ -100,7 +108,7 @@ func (x *exchange) cacheAnswer(status int) bool {
 			c.flight.Release(now, c.conditional || c.background || why == cache.ReasonSize)
 		}
 		c.over = true
-		if c.validating && status < 500 {
+		if overrules(status) {
 			c.flight.Overtaken()
 		}
 		x.tellCache("miss", "; fwd="+c.forwarded+"; detail="+why)
@@ -115,9 +123,19 @@ func (x *exchange) cacheAnswer(status int) bool {
 	x.w.sink = (*filling)(x)
 	x.tellCache("miss", "; fwd="+c.forwarded+"; stored"+ttl(o, now))
 	if !c.background && !c.whole {
-		x.beginClient(bodyLength(status, head.Header))
+		x.beginClient(length)
 	}
 	return true
+}
+
+// overrules reports whether an answer tells that what is stored of its key is not suitable any more (RFC 9111 §4.3.3), with a validator or
+// without: not an error of the server's, nor what speaks of the client's own copy or range.
+func overrules(status int) bool {
+	switch status {
+	case http.StatusPartialContent, http.StatusNotModified, http.StatusPreconditionFailed, http.StatusRequestedRangeNotSatisfiable:
+		return false
+	}
+	return status < 500
 }
 
 // bodyLength is the length of an answer's body as its head tells it, -1 when it does not.

@@ -1,8 +1,11 @@
 package web
 
 import (
+	"net/http"
+	"strconv"
 	"testing"
 
+	"github.com/guardyn-edge/guardyn/edge/cache"
 	"github.com/guardyn-edge/guardyn/zone"
 )
 
@@ -168,6 +171,21 @@ func TestCacheStale(t *testing.T) {
 			{wait: 60, origin: "304", want: "hit | 200 | body=body 1 | Age: 60 | ttl=0", sent: `If-None-Match: "a"`},
 			{wait: 1, want: "hit | Age: 1"},
 		}},
+		{"RFC 9111 §4.3.3, what has no validator is overruled while it is served stale", nil, []turn{
+			{origin: swr, want: "uri-miss"},
+			{wait: 60, origin: "404 | Cache-Control: no-store", want: "hit | 200 | body=body 1"},
+			{origin: "404 | Cache-Control: no-store", want: "uri-miss | 404"},
+		}},
+		{"RFC 9111 §4.3.3, what was overruled does not come back when the origin fails", nil, []turn{
+			{origin: sie, want: "uri-miss"},
+			{wait: 60, origin: "200 | Cache-Control: private", want: "stale | 200 | body=body 2"},
+			{origin: "503", want: "uri-miss | 503"},
+		}},
+		{"RFC 5861 §4, HEAD of what the origin answers with an error", nil, []turn{
+			{origin: sie, want: "uri-miss"},
+			{wait: 60, ask: "HEAD /", origin: "503", want: "stale | 200 | body= | Age: 60 | detail=stale-if-error"},
+			{origin: "503", want: "stale | 200 | body=body 1"},
+		}},
 		{"RFC 5861 §3, until the window ends", nil, []turn{
 			{origin: swr, want: "uri-miss"},
 			{wait: 89, origin: swr, want: "hit | body=body 1 | ttl=-29"},
@@ -228,4 +246,24 @@ func TestCacheStale(t *testing.T) {
 		}},
 		{"RFC 9111 §4.2.4, nobody allows it", nil, []turn{{origin: maxAge, want: "uri-miss"}, {wait: 60, origin: "503", want: "stale | 503"}, {origin: "fail", want: "stale | 502"}}},
 	})
+}
+
+// TestCacheTellsTheLength: who makes the cache fetch is told the length that the origin told, though the body is still on its way.
+func TestCacheTellsTheLength(t *testing.T) {
+	const long = 300_000
+	o := startOrigin(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cache-Control", "max-age=60")
+		w.Header().Set("Content-Length", strconv.Itoa(long))
+		w.Write([]byte("begins")) //nolint:errcheck // the client's answer tells
+		w.(http.Flusher).Flush()
+		w.Write(make([]byte, long-len("begins"))) //nolint:errcheck // likewise
+	})
+	n := startNode(t, func(c *Config) { c.Cache = cache.New(cache.MinMemory) })
+	n.publish(site(o.address()))
+	for _, what := range []string{"miss", "hit"} {
+		got := n.get("/long")
+		if got.status != 200 || len(got.body) != long || got.header.Get("Content-Length") != strconv.Itoa(long) {
+			t.Errorf("%s: %d, %d bytes, Content-Length %q, %s", what, got.status, len(got.body), got.header.Get("Content-Length"), got.header.Get("Cache-Status"))
+		}
+	}
 }
