@@ -28,6 +28,7 @@ type outgoing struct {
 	*session.Outgoing
 	id     string // the same at each attempt
 	future jetstream.PubAckFuture
+	err    error // what was heard of this attempt: a future says it once
 }
 
 func newOutbox() outbox { return outbox{wake: make(chan struct{}, 1), id: rand.Text()} }
@@ -72,7 +73,7 @@ func (s *Session) publish(ctx context.Context, js jetstream.JetStream) {
 				s.err = err.Error()
 				break
 			}
-			o.future = future
+			o.future, o.err = future, nil
 			s.out.queue, s.out.sent = s.out.queue[1:], append(s.out.sent, o)
 		}
 		stuck, first := len(s.out.queue) > 0, (*outgoing)(nil)
@@ -118,6 +119,7 @@ func (s *Session) hear(ctx context.Context, js jetstream.JetStream, o *outgoing)
 			err = &session.Refusal{Reason: reason}
 		} else {
 			s.note(err)
+			o.err = err
 			return false
 		}
 	}
@@ -153,7 +155,11 @@ func (s *Session) again(ctx context.Context, js jetstream.JetStream) {
 		if o == nil {
 			continue
 		}
-		if err := answer(ctx, o.future); err == nil {
+		err := o.err
+		if err == nil {
+			err = answer(ctx, o.future)
+		}
+		if err == nil {
 			confirmed = append(confirmed, o)
 		} else {
 			failed = append(failed, o)
