@@ -177,7 +177,7 @@ func Explain(err *json.SemanticError) string {
 	switch {
 	case errors.Is(err, json.ErrUnknownName):
 		return fmt.Sprintf("unknown member %q", member)
-	case err.Err != nil && (err.JSONKind == '"' || err.GoType == nil || !reflect.PointerTo(err.GoType).Implements(readsText)):
+	case err.Err != nil && (err.JSONKind == '"' || err.JSONKind == jsontext.KindInvalid || err.GoType == nil || !reflect.PointerTo(err.GoType).Implements(readsText)):
 		if member == "" {
 			return err.Err.Error()
 		}
