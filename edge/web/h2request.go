@@ -25,5 +25,15 @@ func refusedHTTP2(r *http.Request) (text string) {
 			return "The length of the request's body is malformed."
 		}
 	}
+	for _, values := range r.Header {
+		for _, v := range values {
+			// RFC 9113 §8.2.1. An origin by HTTP/1.1 would take the value without it, which no rule has seen.
+			if v != "" && (blank(v[0]) || blank(v[len(v)-1])) {
+				return "A field's value begins or ends with white space."
+			}
+		}
+	}
 	return ""
 }
+
+func blank(c byte) bool { return c == ' ' || c == '\t' }

@@ -144,13 +144,20 @@ func (x *exchange) run(phases []phase) bool {
 	return false
 }
 
+// peerOf is the address that the connection comes from, the zero Addr when that is none.
+func peerOf(r *http.Request) netip.Addr {
+	a, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil {
+		return netip.Addr{}
+	}
+	return a.Addr().Unmap().WithZone("")
+}
+
 // receive learns who asks, takes from the head what a client may not say or what ends at this node, and decides whether the request
 // is traced.
 func (x *exchange) receive(start time.Time) {
 	r, z := x.r, x.zone.Config
-	if a, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
-		x.peer = a.Addr().Unmap().WithZone("")
-	}
+	x.peer = peerOf(r)
 	client, trustedPeer := x.believe()
 	cleanRequestHeader(r, trustedPeer)
 	x.rule.Method, x.rule.Scheme, x.rule.Header = r.Method, x.scheme, r.Header

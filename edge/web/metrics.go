@@ -113,15 +113,19 @@ func (s *Server) finish(x *exchange, start time.Time) {
 	if x.zone != nil && !picked(x.zone.Config.Settings.LogSampling, zone.DefaultLogSampling) {
 		return
 	}
+	client, path := x.rule.Client, x.rule.Path
+	if !client.IsValid() { // refused before anything was made of it
+		client, path = peerOf(x.r), x.r.URL.EscapedPath()
+	}
 	attrs := make([]slog.Attr, 0, 16)
 	attrs = append(attrs,
 		slog.Time("start", start),
 		slog.Float64("seconds", end.Sub(start).Seconds()),
-		slog.String("client", x.rule.Client.String()),
+		slog.String("client", client.String()),
 		slog.String("host", x.r.Host),
 		slog.String("method", x.r.Method),
 		slog.String("protocol", x.r.Proto),
-		slog.String("path", x.rule.Path), // without the query, which holds secrets too often
+		slog.String("path", path), // without the query, which holds secrets too often
 		slog.Int("status", x.w.status),
 		slog.Int64("bytes", x.w.bytes),
 	)

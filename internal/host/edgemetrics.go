@@ -131,7 +131,7 @@ func (c edgeCollector) Collect(out chan<- prometheus.Metric) {
 	count(descDNSQueries, d.TCPQueries, "tcp")
 	for rcode, n := range d.Answers {
 		if n > 0 {
-			count(descDNSAnswers, n, mdns.RcodeToString[rcode])
+			count(descDNSAnswers, n, rcodeName(rcode))
 		}
 	}
 	count(descDNSTrunc, d.Truncated)
@@ -194,7 +194,7 @@ func (e *Edge) collectZones(out chan<- prometheus.Metric) {
 	e.dnsZones.Each(func(zone string, z *dns.ZoneCounts) {
 		for rcode, n := range z.Queries() {
 			if n > 0 {
-				out <- prometheus.MustNewConstMetric(descZoneDNS, prometheus.CounterValue, float64(n), zone, mdns.RcodeToString[rcode])
+				out <- prometheus.MustNewConstMetric(descZoneDNS, prometheus.CounterValue, float64(n), zone, rcodeName(rcode))
 			}
 		}
 	})
@@ -210,4 +210,12 @@ func statusClass(class int) string {
 		return "none"
 	}
 	return strconv.Itoa(class) + "xx"
+}
+
+// rcodeName names a response code. 16 is BADVERS in answers of a server that speaks no TSIG (RFC 6895 §2.3).
+func rcodeName(rcode int) string {
+	if rcode == mdns.RcodeBadVers {
+		return "BADVERS"
+	}
+	return mdns.RcodeToString[rcode]
 }
