@@ -39,16 +39,13 @@ func find() (string, error) {
 	return exec.LookPath("/usr/sbin/mosquitto")
 }
 
-// Start runs a broker until the test ends. config are lines of its configuration beside those that every broker here has. A test
-// without the program is skipped, unless GUARDYN_TEST_MOSQUITTO is "require".
+// Start runs a broker until the test ends. config are lines of its configuration beside those that every broker here has. Without the
+// program the test fails.
 func Start(t testing.TB, config ...string) *Broker {
 	t.Helper()
 	program, err := find()
 	if err != nil {
-		if os.Getenv("GUARDYN_TEST_MOSQUITTO") == "require" {
-			t.Fatal("mosquitto is not installed: run hack/need.sh mosquitto")
-		}
-		t.Skip("mosquitto is not installed: run hack/need.sh mosquitto")
+		t.Fatal("mosquitto is not installed: run hack/need.sh mosquitto")
 	}
 	b := &Broker{Addr: FreeAddr(t), dir: t.TempDir(), more: make(chan struct{})}
 	_, port, _ := net.SplitHostPort(b.Addr)
