@@ -32,8 +32,16 @@ func VersionOf(data []byte) (uint64, error) {
 }
 
 // WithVersion returns the text with its version changed to v, or with one put before the first member; everything else, comments
-// too, stays as it was. The error is VersionOf's.
+// too, stays as it was. The error is VersionOf's, or that the text would be longer than MaxBytes.
 func WithVersion(data []byte, v uint64) ([]byte, error) {
+	out, err := withVersion(data, v)
+	if err == nil && len(out) > MaxBytes {
+		return nil, fmt.Errorf("the document has %d bytes, more than %d", len(out), MaxBytes)
+	}
+	return out, err
+}
+
+func withVersion(data []byte, v uint64) ([]byte, error) {
 	if _, err := VersionOf(data); err != nil {
 		return nil, err
 	}

@@ -88,7 +88,7 @@ func textOf(v types.AttributeValue) string {
 
 // SaveIfVersion implements source.Source.
 func (s *Source) SaveIfVersion(ctx context.Context, version uint64, body []byte) (source.Stored, error) {
-	body, err := prepare(body, version+1)
+	body, err := document.WithVersion(body, version+1)
 	if err != nil {
 		return source.Stored{}, s.wrap(err)
 	}
@@ -118,7 +118,7 @@ func (s *Source) SaveIfVersion(ctx context.Context, version uint64, body []byte)
 
 // CreateIfAbsent implements source.Source.
 func (s *Source) CreateIfAbsent(ctx context.Context, body []byte) (source.Stored, error) {
-	body, err := prepare(body, 1)
+	body, err := document.WithVersion(body, 1)
 	if err != nil {
 		return source.Stored{}, s.wrap(err)
 	}
@@ -160,15 +160,6 @@ func (s *Source) failed(err error, nonce string) (there source.Stored, mine bool
 		return there, false, fmt.Errorf("%w: %w", errOther, err)
 	}
 	return there, textOf(condition.Item["nonce"]) == nonce, nil
-}
-
-// prepare is the text that is stored.
-func prepare(body []byte, version uint64) ([]byte, error) {
-	body, err := document.WithVersion(body, version)
-	if err == nil && len(body) > document.MaxBytes {
-		err = fmt.Errorf("the document has %d bytes, more than %d", len(body), document.MaxBytes)
-	}
-	return body, err
 }
 
 func (s *Source) wrap(err error) error {

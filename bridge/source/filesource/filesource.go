@@ -165,10 +165,7 @@ func (s *Source) CreateIfAbsent(_ context.Context, body []byte) (source.Stored, 
 func (s *Source) write(version uint64, body []byte, put func(path string, now look, body []byte) error) (source.Stored, error) {
 	body, err := document.WithVersion(body, version)
 	if err != nil {
-		return source.Stored{}, err
-	}
-	if len(body) > document.MaxBytes {
-		return source.Stored{}, fmt.Errorf("%s: the document has %d bytes, more than %d", s.path, len(body), document.MaxBytes)
+		return source.Stored{}, fmt.Errorf("%s: %w", s.path, err)
 	}
 	path, err := filepath.EvalSymlinks(s.path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -139,11 +139,7 @@ func prepare(body []byte, version uint64) ([]byte, error) {
 	if !utf8.Valid(body) || strings.Contains(string(body), "\x00") {
 		return nil, errors.New("the document is not text: it is no UTF-8, or has NUL characters")
 	}
-	body, err := document.WithVersion(body, version)
-	if err == nil && len(body) > document.MaxBytes {
-		err = fmt.Errorf("the document has %d bytes, more than %d", len(body), document.MaxBytes)
-	}
-	return body, err
+	return document.WithVersion(body, version)
 }
 
 func (s *Source) wrap(err error) error {
