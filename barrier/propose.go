@@ -35,16 +35,23 @@ type Proposer struct {
 // proposeAttempts bounds how often a proposal whose outcome is unknown is sent: with the same id, so it opens one rollout.
 const proposeAttempts = 3
 
-// Propose classifies the artefact against what is committed, puts its bytes and proposes it. p.ID, p.Digest, p.RosterRevision and
-// p.Seen may be empty: they are made here, from the row as it is. Errors: *RefusedError, and Proposing.Propose's.
+// Propose is ProposeOn with the row as it is.
 func (r Proposer) Propose(ctx context.Context, artefact []byte, p Proposal) (Rollout, error) {
-	if len(artefact) > MaxArtefactBytes {
-		return Rollout{}, fmt.Errorf("%w: the artefact has %d bytes, more than %d", ErrInvalid, len(artefact), MaxArtefactBytes)
-	}
 	row, err := r.Store.Current(ctx)
 	if err != nil {
 		return Rollout{}, fmt.Errorf("read the row: %w", err)
 	}
+	return r.ProposeOn(ctx, row, artefact, p)
+}
+
+// ProposeOn classifies the artefact against what the row has committed, puts its bytes and proposes it. Whoever decides by the row
+// whether to propose at all gives the row that it has decided by: what was rolled out since makes the proposal ErrStale. p.ID,
+// p.Digest, p.RosterRevision and p.Seen may be empty: they are made here. Errors: *RefusedError, and Proposing.Propose's.
+func (r Proposer) ProposeOn(ctx context.Context, row Row, artefact []byte, p Proposal) (Rollout, error) {
+	if len(artefact) > MaxArtefactBytes {
+		return Rollout{}, fmt.Errorf("%w: the artefact has %d bytes, more than %d", ErrInvalid, len(artefact), MaxArtefactBytes)
+	}
+	var err error
 	if p.Digest, err = r.Host.Digest(artefact); err != nil {
 		return Rollout{}, fmt.Errorf("digest: %w", err)
 	}

@@ -241,6 +241,21 @@ func TestProposer(t *testing.T) {
 			t.Errorf("%+v, %v", ro, err)
 		}
 	})
+	t.Run("on a row that is out of date, the first one too", func(t *testing.T) {
+		g := newGroup(t, 1)
+		row := g.row()
+		ro, err := propose(g, g.store, []byte("d1"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := g.store.Abort(t.Context(), ro.Ref, barrier.ByOperator("test"), "enough"); err != nil {
+			t.Fatal(err)
+		}
+		by := barrier.Proposer{Store: g.store, Artefacts: g.store, Host: g.machines[0]}
+		if _, err := by.ProposeOn(t.Context(), row, []byte("d1"), barrier.Proposal{Proposer: "test"}); !errors.Is(err, barrier.ErrStale) {
+			t.Errorf("row of generation %d: %v", row.Generation, err)
+		}
+	})
 	t.Run("repeats what may have happened", func(t *testing.T) {
 		g := newGroup(t, 1)
 		s := &forgetful{Proposing: g.store, answers: 1}

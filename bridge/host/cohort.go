@@ -66,19 +66,19 @@ func (h *Host) join(ctx context.Context, d *document.Document) error {
 	})
 	running, stop := context.WithCancel(context.WithoutCancel(ctx)) // leaveCohort ends it, before what runs is stopped
 	c.stop = stop
-	c.done.Go(func() {
-		if err := c.member.Run(running); err != nil {
-			c.ended <- fmt.Errorf("another process has taken this member's place: %w", err)
-		}
-	})
-	c.done.Go(func() { coordinator.Run(running) })
 	h.mu.Lock()
-	defer h.mu.Unlock()
 	h.cohort, h.phase, h.problem = c, Starting, "waits for what the cohort has committed"
 	if h.rung = RungOf(d); !h.rung.cohort() {
 		h.rung = Coordinated // until what is committed says more
 	}
 	h.want = d
+	h.mu.Unlock()
+	c.done.Go(func() { // what it runs first may be there at once, and is told over the above
+		if err := c.member.Run(running); err != nil {
+			c.ended <- fmt.Errorf("another process has taken this member's place: %w", err)
+		}
+	})
+	c.done.Go(func() { coordinator.Run(running) })
 	return nil
 }
 
@@ -187,15 +187,10 @@ type prepared struct {
 // commit it.
 func (p *prepared) BuildDigest() string { return string(p.doc.Digest()) }
 
-// Swap implements barrier.Prepared. What runs already is not taken over again: two members that saw one new document at one time may have
-// proposed it one after the other.
+// Swap implements barrier.Prepared.
 func (p *prepared) Swap(ctx context.Context) error {
 	p.h.work.Lock()
 	defer p.h.work.Unlock()
-	if r := p.h.Running(); r != nil && r.Version == p.doc.Version && r.Digest() == p.doc.Digest() {
-		p.inner.Discard()
-		return nil
-	}
 	return p.h.swap(ctx, p.inner, p.doc)
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/guardyn-edge/guardyn/barrier"
 	"github.com/guardyn-edge/guardyn/bridge/document"
+	"github.com/guardyn-edge/guardyn/bridge/source"
 )
 
 // judgement is what a coordinated member does about what its source holds.
@@ -28,12 +29,12 @@ type considered struct {
 	shared  bool               // all members read this source: what it holds is never older than what they run
 	running *document.Document // nil: nothing
 	pointer barrier.Pointer    // of what runs
-	view    barrier.View
+	head    barrier.Head
 }
 
 // consider judges it; the reason is for people.
 func consider(c considered) (judgement, string) {
-	want, ro, committed := c.want, c.view.Rollout, c.view.Committed
+	want, ro, committed := c.want, c.head.Rollout, c.head.Committed
 	digest := barrier.Digest(want.Digest())
 	switch {
 	case c.running != nil && document.Same(c.running, want):
@@ -45,7 +46,7 @@ func consider(c considered) (judgement, string) {
 	case committed.IsZero() || c.running == nil || c.pointer != committed:
 		return waiting, "this member does not run yet what is committed"
 	}
-	if ended := ending(c.view, digest, want.Version); ended != nil {
+	if ended := ending(c.head, digest, want.Version); ended != nil {
 		return rejected, fmt.Sprintf("the cohort has %s version %d (generation %d): %s: save it again, which gives it a new version, to try again",
 			ended.State, ended.Version, ended.Generation, ended.Reason)
 	}
@@ -64,13 +65,13 @@ func consider(c considered) (judgement, string) {
 }
 
 // ending is the rollout of that document that the cohort has ended badly, as far as the row remembers; nil when there is none.
-func ending(v barrier.View, digest barrier.Digest, version uint64) *barrier.Outcome {
+func ending(h barrier.Head, digest barrier.Digest, version uint64) *barrier.Outcome {
 	var known []barrier.Outcome
-	if ro := v.Rollout; ro != nil {
+	if ro := h.Rollout; ro != nil {
 		known = append(known, barrier.Outcome{Ref: ro.Ref, Digest: ro.Digest, Version: ro.Version, State: ro.State, Reason: ro.Reason})
 	}
-	if v.Previous != nil {
-		known = append(known, *v.Previous)
+	if h.Previous != nil {
+		known = append(known, *h.Previous)
 	}
 	for _, o := range known {
 		if o.Digest == digest && o.Version == version && (o.State == barrier.Aborted || o.State == barrier.Reverted) {
@@ -91,7 +92,7 @@ func (h *Host) reconsider(ctx context.Context) {
 	j, reason := inStep, ""
 	var rollout *barrier.Ref
 	if running == nil || !document.Same(running, want) {
-		j, reason, rollout = h.deliberate(ctx, c, want, running)
+		j, reason, rollout = h.deliberate(ctx, c, want)
 	} else {
 		h.setVersion(running, max(running.Version, want.Version))
 	}
@@ -104,7 +105,7 @@ func (h *Host) reconsider(ctx context.Context) {
 	h.outcomes.tell(Outcome{Version: want.Version, Verb: string(j), Reason: reason, Rollout: rollout})
 }
 
-func (h *Host) deliberate(ctx context.Context, c *cohort, want, running *document.Document) (judgement, string, *barrier.Ref) {
+func (h *Host) deliberate(ctx context.Context, c *cohort, want *document.Document) (judgement, string, *barrier.Ref) {
 	r := h.cfg.Rollouts
 	call, cancel := context.WithTimeout(ctx, r.callTimeout())
 	defer cancel()
@@ -112,27 +113,57 @@ func (h *Host) deliberate(ctx context.Context, c *cohort, want, running *documen
 	if err != nil {
 		return waiting, fmt.Sprintf("the rollout store does not answer: %v", err), nil
 	}
-	j, reason := consider(considered{want, h.cfg.Source.Shared(), running, c.member.Status().Running, view})
-	var ref *barrier.Ref
-	if j == underway {
-		ref = &view.Rollout.Ref
-	}
+	j, reason, ref := h.judge(c, want, view.Head)
 	if j != due {
 		return j, reason, ref
 	}
-	return h.propose(ctx, c, want, running)
+	return h.propose(ctx, c, want)
 }
 
-// propose puts d to the cohort, on the terms of what runs.
-func (h *Host) propose(ctx context.Context, c *cohort, d, running *document.Document) (judgement, string, *barrier.Ref) {
-	r, terms := h.cfg.Rollouts, running.Bridge.Cluster
+// judge is consider, with the rollout that is under way. What runs is asked for after head was read, and the pointer before the document:
+// who runs by its pointer what head has committed then has the document that goes with it, or a newer one, and a newer one makes the
+// proposal stale.
+func (h *Host) judge(c *cohort, want *document.Document, head barrier.Head) (judgement, string, *barrier.Ref) {
+	pointer := c.member.Status().Running
+	j, reason := consider(considered{want, h.cfg.Source.Shared(), h.Running(), pointer, head})
+	if j != underway {
+		return j, reason, nil
+	}
+	return j, reason, &head.Rollout.Ref
+}
+
+// sighted is what the source was last seen to hold.
+func (h *Host) sighted() source.Stored {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.seen.Stored
+}
+
+// propose puts d to the cohort, on the terms of what runs, if that is due by the row that it is proposed on: members that share a source
+// see a change at one time, and what one of them has proposed may have been decided since the other looked.
+func (h *Host) propose(ctx context.Context, c *cohort, d *document.Document) (judgement, string, *barrier.Ref) {
+	r := h.cfg.Rollouts
+	call, cancel := context.WithTimeout(ctx, 5*r.callTimeout())
+	defer cancel()
+	row, err := r.Store.Current(call)
+	if err != nil {
+		return waiting, fmt.Sprintf("the rollout store does not answer: %v", err), nil
+	}
+	if j, reason, ref := h.judge(c, d, row.Head); j != due {
+		return j, reason, ref
+	}
+	// What was seen up to a poll ago may be older than what others have seen, proposed and committed since: only what the source holds after
+	// the row was read is news to it.
+	if now, err := h.cfg.Source.Read(call); err != nil || !now.Equal(h.sighted()) {
+		h.observer.Nudge()
+		return waiting, "the source is looked at again", nil
+	}
+	terms := h.Running().Bridge.Cluster // something runs: else it would not be due
 	p := barrier.Proposal{Proposer: h.cfg.Process.MemberID, Version: d.Version, Deadline: terms.Deadline}
 	if terms.ConfirmWindow > 0 {
 		p.Window, p.Soak, p.Grace, p.EvidenceTTL = terms.ConfirmWindow, terms.Soak, r.Grace, r.EvidenceTTL
 	}
-	call, cancel := context.WithTimeout(ctx, 5*r.callTimeout())
-	defer cancel()
-	ro, err := barrier.Proposer{Store: r.Store, Artefacts: r.Artefacts, Host: c}.Propose(call, d.Canonical(), p)
+	ro, err := barrier.Proposer{Store: r.Store, Artefacts: r.Artefacts, Host: c}.ProposeOn(call, row, d.Canonical(), p)
 	open, isOpen := errors.AsType[*barrier.OpenError](err)
 	refused, isRefused := errors.AsType[*barrier.RefusedError](err)
 	switch {

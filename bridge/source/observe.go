@@ -118,7 +118,7 @@ func (o *Observer) look(ctx context.Context, seen Observation, now func() time.T
 	case next.State != seen.State:
 	case next.State == Missing,
 		next.State == Failed && next.Err.Error() == seen.Err.Error(),
-		next.State == Present && next.Stored.equal(seen.Stored):
+		next.State == Present && next.Stored.Equal(seen.Stored):
 		return nil
 	case next.State == Present && next.Stored.Lineage != seen.Stored.Lineage:
 		return []Observation{{State: Missing, At: next.At}, next}
@@ -126,6 +126,7 @@ func (o *Observer) look(ctx context.Context, seen Observation, now func() time.T
 	return []Observation{next}
 }
 
-func (s Stored) equal(t Stored) bool {
+// Equal tells whether nobody has written between two looks that saw s and t, as far as the source can tell.
+func (s Stored) Equal(t Stored) bool {
 	return s.Version == t.Version && s.Lineage == t.Lineage && bytes.Equal(s.Body, t.Body)
 }
