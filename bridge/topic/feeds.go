@@ -5,12 +5,21 @@ import (
 	"strings"
 )
 
-// Feeds tells whether a topic that the template makes could be taken by a filter. from is the filter that the template's captures are
-// of, next the one that is asked about; messages pass between them at a broker whose topics are written in next's style. It is
-// told from the texts alone, so it may be true where no message ever would.
-func (t Template) Feeds(from, next Filter) bool {
-	return overlap(t.shape(from, next.style), next.levels, next.style)
+// Reach is the topics that a template can make of what comes by one filter. The zero Reach meets what takes the empty topic.
+type Reach struct {
+	levels []string
+	style  Style
 }
+
+// Reach is t's, of what comes by from, which its captures are of, at a broker whose topics are written in style to.
+func (t Template) Reach(from Filter, to Style) Reach { return Reach{t.shape(from, to), to} }
+
+// Meets tells whether one of the topics could be taken by a filter of the same style. It is told from the texts alone, so it may be true
+// where no message ever would.
+func (r Reach) Meets(f Filter) bool { return overlap(r.levels, f.levels, r.style) }
+
+// Feeds tells whether what comes by from, and is sent on by t, could be taken by next.
+func (t Template) Feeds(from, next Filter) bool { return t.Reach(from, next.style).Meets(next) }
 
 // shape is t with wildcards where text comes from a message.
 func (t Template) shape(from Filter, to Style) []string {
