@@ -77,7 +77,7 @@ func plainHost(host string) bool {
 	return true
 }
 
-// validPort accepts "", ":" and a colon with up to five digits.
+// validPort accepts "", ":" and a colon with up to five digits that are a port.
 func validPort(s string) bool {
 	if s == "" {
 		return true
@@ -85,12 +85,14 @@ func validPort(s string) bool {
 	if s[0] != ':' || len(s) > 6 {
 		return false
 	}
+	port := 0
 	for i := 1; i < len(s); i++ {
-		if s[i] < '0' || s[i] > '9' {
+		if !digit(s[i]) {
 			return false
 		}
+		port = port*10 + int(s[i]-'0')
 	}
-	return true
+	return port <= 65535
 }
 
 // NormalizeTarget returns path and query of a request target in origin-form or absolute-form (RFC 9112 §3.2),
