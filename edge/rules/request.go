@@ -7,6 +7,7 @@ import (
 
 	"cel.dev/cel-go/cel"
 
+	"github.com/guardyn-edge/guardyn/edge/cookie"
 	"github.com/guardyn-edge/guardyn/internal/expr"
 )
 
@@ -138,39 +139,21 @@ func (f *headerFields) Names() []string {
 	return names
 }
 
-// cookieFields are a request's cookies (RFC 6265 §5.4), values as they are sent.
+// cookieFields are a request's cookies, values as they are sent.
 type cookieFields Request
 
 // Get implements expr.Fields.
-func (f *cookieFields) Get(name string) (string, bool) {
-	for n, value := range f.all {
-		if n == name {
-			return value, true
-		}
-	}
-	return "", false
-}
+func (f *cookieFields) Get(name string) (string, bool) { return cookie.Get(f.Header["Cookie"], name) }
 
 // Names implements expr.Fields.
 func (f *cookieFields) Names() []string {
 	var names []string
 	seen := make(map[string]bool)
-	for name := range f.all {
+	for name := range cookie.All(f.Header["Cookie"]) {
 		if !seen[name] {
 			seen[name] = true
 			names = append(names, name)
 		}
 	}
 	return names
-}
-
-func (f *cookieFields) all(yield func(name, value string) bool) {
-	for _, line := range f.Header["Cookie"] {
-		for pair := range strings.SplitSeq(line, ";") {
-			name, value, found := strings.Cut(strings.TrimSpace(pair), "=")
-			if found && name != "" && !yield(name, value) {
-				return
-			}
-		}
-	}
 }

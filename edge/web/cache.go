@@ -3,11 +3,11 @@ package web
 import (
 	"net/http"
 	"net/url"
-	"strings"
 	"time"
 
 	"github.com/guardyn-edge/guardyn/edge"
 	"github.com/guardyn-edge/guardyn/edge/cache"
+	"github.com/guardyn-edge/guardyn/internal/fieldname"
 	"github.com/guardyn-edge/guardyn/zone"
 )
 
@@ -134,10 +134,7 @@ func (x *exchange) notCached() string {
 
 // override reports whether origins take a field, or what they may read it as, for another method, path, host, scheme or form of an answer.
 func override(name string) bool {
-	if strings.ContainsFunc(name, aliasing) {
-		name = http.CanonicalHeaderKey(dashed(name))
-	}
-	switch name {
+	switch fieldname.Read(name) {
 	case "X-Http-Method-Override", "X-Http-Method", "X-Method-Override", "X-Original-Url", "X-Rewrite-Url", "X-Original-Uri",
 		"X-Override-Url", "X-Original-Host", "X-Host", "X-Http-Host-Override", "X-Http-Path-Override", "X-Http-Destinationurl",
 		"X-Original-Method", "X-Rewrite-Uri", "X-Url-Scheme", "Front-End-Https", "X-Invoke-Path", "X-Matched-Path",

@@ -123,6 +123,6 @@ func (x *exchange) left() bool {
 	if f := x.cache.flight; f != nil {
 		return f.Cancelled() || x.server.life.Err() != nil
 	}
-	conn := x.ownConn()
+	conn := x.w.conn // by HTTP/2 it may be gone before the context of the stream says so
 	return x.r.Context().Err() != nil || conn != nil && conn.gone.Load()
 }

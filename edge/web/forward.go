@@ -270,10 +270,8 @@ func (x *exchange) waitsOn(c *originConn, err error) bool {
 	return c.SetReadDeadline(time.Now().Add(left)) == nil
 }
 
-// originFailed answers for an origin that did not.
+// originFailed answers for an origin that did not. What the client is to blame for, or its leaving, is no error of the origin's.
 func (x *exchange) originFailed(err error) {
-	x.originErr = err
-	x.tryFailed(err)
 	x.result.Latency = time.Since(x.sent)
 	unread := false
 	if b := x.body; b != nil {
@@ -289,7 +287,8 @@ func (x *exchange) originFailed(err error) {
 	if x.left() {
 		x.clientLeft()
 	}
-	x.result.Err = err
+	x.originErr, x.result.Err = err, err
+	x.tryFailed(err)
 	x.server.counters.originErrors.Add(1)
 	if unread {
 		x.closeConnection()

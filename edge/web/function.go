@@ -138,22 +138,26 @@ const maxTold = 256
 
 // functionFailed answers for a function that did not: 502 when it failed by itself, 503 when a limit ended it or there was no place.
 func (x *exchange) functionFailed(err error) {
-	x.originErr = err
 	var failed *function.Error
 	if !errors.As(err, &failed) {
+		x.originErr = err
 		x.fail(http.StatusBadGateway, "The site's function failed.")
 		return
 	}
+	switch failed.Kind {
+	case function.Left:
+		x.clientLeft()
+	case function.BodyFailed:
+		if !x.bodyFailed(x.body.failure(), x.body.stalled.Load()) {
+			x.clientLeft()
+		}
+		return
+	}
+	x.originErr = err
 	if told := bytes.TrimSpace(failed.Usage.Stderr); len(told) > 0 {
 		x.originErr = errors.New(err.Error() + ": " + strconv.Quote(string(told[max(0, len(told)-maxTold):])))
 	}
 	switch {
-	case failed.Kind == function.Left:
-		x.clientLeft()
-	case failed.Kind == function.BodyFailed:
-		if !x.bodyFailed(x.body.failure(), x.body.stalled.Load()) {
-			x.clientLeft()
-		}
 	case failed.Kind == function.Busy:
 		x.w.Header().Set("Retry-After", "1")
 		x.fail(http.StatusServiceUnavailable, "This site's function has too much to do.")

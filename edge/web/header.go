@@ -5,12 +5,9 @@ import (
 	"net/netip"
 	"net/textproto"
 	"strings"
-)
 
-// Names that belong to the node, by their prefix in lower case.
-const (
-	nodePrefix      = "x-guardyn-"
-	forwardedPrefix = "x-forwarded-"
+	"github.com/guardyn-edge/guardyn/edge/cookie"
+	"github.com/guardyn-edge/guardyn/internal/fieldname"
 )
 
 const (
@@ -43,7 +40,11 @@ func (x *exchange) believe() (client netip.Addr, trustedPeer bool) {
 	client = x.peer
 	listed := strings.Split(strings.Join(x.r.Header["X-Forwarded-For"], ","), ",")
 	for i := len(listed) - 1; i >= 0 && len(x.chain) < maxChain; i-- {
-		a, ok := forwardedAddr(strings.TrimSpace(listed[i]))
+		entry := textproto.TrimString(listed[i])
+		if entry == "" {
+			continue // RFC 9110 §5.6.1.2
+		}
+		a, ok := forwardedAddr(entry)
 		if !ok {
 			break
 		}
@@ -72,8 +73,8 @@ func forwardedAddr(s string) (netip.Addr, bool) {
 // cleanRequestHeader takes from r what rules and the origin must not see: hop-by-hop fields and whatever
 // Connection lists (RFC 9110 §7.6.1), fields that are the node's to set, and names that a server which
 // turns names into variables (RFC 3875 §4.1.18) takes for those. A client's address under other names passes only
-// from a trusted peer; trailers, and the announcement of them, end here. A WebSocket handshake (RFC 6455 §4.1), the only upgrade that passes, is left in its
-// one form.
+// from a trusted peer; trailers, and the announcement of them, end here. Cookies, and a WebSocket handshake (RFC 6455 §4.1), the only
+// upgrade that passes, are left in their one form.
 func cleanRequestHeader(r *http.Request, trustedPeer bool) {
 	h := r.Header
 	connection := h["Connection"]
@@ -83,15 +84,18 @@ func cleanRequestHeader(r *http.Request, trustedPeer bool) {
 	dropHopByHop(h)
 	r.Trailer = nil
 	for name := range h {
-		if reserved(name) || !trustedPeer && addressClaim(name) {
+		if fieldname.Reserved(name) || !trustedPeer && fieldname.AddressClaim(name) {
 			delete(h, name)
 		}
 	}
-	if upgrade {
+	switch {
+	case upgrade:
 		h["Connection"], h["Upgrade"] = []string{"Upgrade"}, []string{"websocket"}
-	}
-	if trailers {
+	case trailers:
 		h["Te"] = []string{"trailers"}
+	}
+	if cookies, ok := h["Cookie"]; ok {
+		h["Cookie"] = cookie.Normalize(cookies)
 	}
 }
 
@@ -112,78 +116,10 @@ func dropHopByHop(h http.Header) {
 }
 
 // nodeField reports whether only the node may set a field on an answer.
-func nodeField(name string) bool {
-	return len(name) >= len(nodePrefix) && strings.EqualFold(name[:len(nodePrefix)], nodePrefix)
-}
+func nodeField(name string) bool { return fieldname.Node(name) }
 
 // endsHere reports whether a field of that canonical name is hop-by-hop.
-func endsHere(name string) bool {
-	switch name {
-	case "Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization", "Proxy-Connection", "Te", "Trailer",
-		"Transfer-Encoding", "Upgrade", "Http2-Settings":
-		return true
-	}
-	return false
-}
-
-// reserved reports whether name, or what a server may read it as, is the node's to set.
-func reserved(name string) bool {
-	switch name[0] {
-	case 'X', 'x', 'F', 'f':
-	case 'P', 'p':
-		// Such a server takes it for the address of a proxy to use: the variable HTTP_PROXY.
-		return strings.EqualFold(name, "Proxy")
-	default:
-		// Only an alias of a field that frames the message or names its host is of interest.
-		return strings.ContainsFunc(name, aliasing) && framing(dashed(name))
-	}
-	folded := dashed(name)
-	return strings.HasPrefix(folded, nodePrefix) || strings.HasPrefix(folded, forwardedPrefix) ||
-		folded == "forwarded" || folded == "x-forwarded" || folded == "x-real-ip"
-}
-
-// addressClaim reports whether name, or what a server may read it as, is one under which other networks tell
-// an origin who the client is. name is canonical.
-func addressClaim(name string) bool {
-	if strings.ContainsFunc(name, aliasing) {
-		name = http.CanonicalHeaderKey(dashed(name))
-	}
-	switch name {
-	case "Ali-Cdn-Real-Ip", "Cdn-Src-Ip", "Cf-Connecting-Ip", "Cf-Connecting-Ipv6", "Cf-Pseudo-Ipv4", "Client-Ip",
-		"Fastly-Client-Ip", "Fly-Client-Ip", "Incap-Client-Ip", "Proxy-Client-Ip", "Remote-Addr", "True-Client-Ip",
-		"Wl-Proxy-Client-Ip", "X-Appengine-User-Ip", "X-Azure-Clientip", "X-Azure-Socketip", "X-Client-Ip",
-		"X-Cluster-Client-Ip", "X-Envoy-External-Address", "X-Original-Forwarded-For", "X-Originating-Ip",
-		"X-Proxyuser-Ip", "X-Remote-Addr", "X-Remote-Ip":
-		return true
-	}
-	return false
-}
-
-func framing(folded string) bool {
-	switch folded {
-	case "host", "content-length", "content-type", "transfer-encoding", "connection", "upgrade", "cdn-loop", "cookie", "authorization":
-		return true
-	}
-	return false
-}
-
-// aliasing reports whether r is an octet of a name that some servers turn into the same as "-".
-func aliasing(r rune) bool {
-	return r != '-' && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
-}
-
-// dashed folds a name as such servers do: lower case, and "-" for all that is no letter or digit.
-func dashed(name string) string {
-	return strings.Map(func(r rune) rune {
-		if aliasing(r) {
-			return '-'
-		}
-		if 'A' <= r && r <= 'Z' {
-			return r + 'a' - 'A'
-		}
-		return r
-	}, name)
-}
+func endsHere(name string) bool { return fieldname.HopByHop(name) }
 
 // safe reports whether a method asks for no effect (RFC 9110 §9.2.1).
 func safe(method string) bool {

@@ -37,7 +37,13 @@ func TestRequestHeader(t *testing.T) {
 		{"Connection lists what the node sets", []string{
 			"Connection: X-Guardyn-Zone, X-Forwarded-For, X-Forwarded-Host, X-Forwarded-Proto, Forwarded, X-Real-IP, CDN-Loop, Host",
 		}, nil},
-		{"trailers are announced to the origin", []string{"TE: trailers"}, map[string]string{"Te": "trailers"}},
+		{"trailers are announced to the origin", []string{"TE: gzip, trailers"}, map[string]string{"Te": "trailers", "Connection": "TE"}},
+		{"trailers that Connection lists", []string{"Connection: TE", "TE: trailers"}, map[string]string{"Te": "trailers", "Connection": "TE"}},
+		{
+			"trailers of what becomes a WebSocket", []string{"Connection: Upgrade", "Upgrade: websocket", "TE: trailers"},
+			map[string]string{"Connection": "Upgrade", "Upgrade": "websocket"},
+		},
+		{"cookies in their one form", []string{"Cookie: a = 1;b\t=2", "Cookie: c=3 ;; flag"}, map[string]string{"Cookie": "a=1; b=2; c=3; flag"}},
 		{"names of the node", []string{"X-Guardyn-Zone: other.example", "x-guardyn-version: 9", "X-GUARDYN-Anything: 1"}, nil},
 		{"aliases of the node's names", []string{
 			"X_Guardyn_Zone: other.example", "X-Guardyn_Zone: a", "x_guardyn-zone: b", "X.Guardyn.Zone: c", "X_Forwarded_For: 203.0.113.1",
@@ -105,6 +111,8 @@ func TestTrustedProxies(t *testing.T) {
 			"IPv6 with a port", "2001:db9::1", "http", "2001:db9::1, 127.0.0.1", `for="[2001:db9::1]", for=127.0.0.1;host=www.example.com;proto=http`,
 			[]string{"X-Forwarded-For: [2001:db9::1]:443"},
 		},
+		{"empty elements", "203.0.113.1", "http", "203.0.113.1, 198.51.100.4, 127.0.0.1", "", []string{"X-Forwarded-For: , ,203.0.113.1,, 198.51.100.4", "X-Forwarded-For:", "X-Forwarded-For: ,"}},
+		{"nothing but empty elements", "127.0.0.1", "http", "127.0.0.1", "", []string{"X-Forwarded-For: ,, ,"}},
 		{"a mapped address", "203.0.113.1", "http", "203.0.113.1, 127.0.0.1", "", []string{"X-Forwarded-For: ::ffff:203.0.113.1"}},
 		{"a scheme that is none", "127.0.0.1", "http", "127.0.0.1", "", []string{"X-Forwarded-Proto: gopher"}},
 	} {
@@ -185,7 +193,7 @@ func TestOriginSeesTheFormThatRulesSee(t *testing.T) {
 			t.Errorf("%s: got %+v, want 400", target, got)
 		}
 	}
-	for _, host := range []string{"*.wild.example.com", "www.example.com:x", "www..example.com", "u@www.example.com"} {
+	for _, host := range []string{"*.wild.example.com", "www.example.com:x", "www.example.com:99999", "www.example.com:65536", "[::1]:65536", "www..example.com", "u@www.example.com"} {
 		if got := n.ask("GET", host, "/"); got.status != 400 {
 			t.Errorf("Host %s: got %+v, want 400", host, got)
 		}

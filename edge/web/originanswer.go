@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/guardyn-edge/guardyn/internal/fieldname"
 )
 
 // errBrokenOff begins the error of an answer that an origin did not end.
@@ -174,7 +176,7 @@ func (x *exchange) appendAnnounced(names []string, value string) []string {
 // trailerPasses reports whether a field may be said after a body: none that frames a message, is the node's or was
 // listed in Connection.
 func (x *exchange) trailerPasses(name string) bool {
-	return settable(name) && !listed(x.connection, name)
+	return fieldname.SettableInRequest(name) && !listed(x.connection, name)
 }
 
 // relayTrailer sends what came after the body.

@@ -30,6 +30,9 @@ func (x *exchange) appendRequest(b []byte, body int64) []byte {
 			b = appendField(b, name, v)
 		}
 	}
+	if len(r.Header["Te"]) > 0 {
+		b = append(b, "Connection: TE\r\n"...) // RFC 9110 §10.1.4
+	}
 	b = append(x.appendChain(append(b, "X-Forwarded-For: "...)), "\r\nX-Forwarded-Host: "...)
 	b = append(append(b, x.rule.Host...), "\r\nX-Forwarded-Proto: "...)
 	b = append(append(b, x.scheme...), "\r\nForwarded: "...)

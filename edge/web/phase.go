@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/guardyn-edge/guardyn/edge/rules"
+	"github.com/guardyn-edge/guardyn/internal/fieldname"
 	"github.com/guardyn-edge/guardyn/zone"
 )
 
@@ -125,11 +126,11 @@ func (x *exchange) transformRequest(name zone.Phase) bool {
 		case zone.ActionRewrite:
 			x.rewrite(rule)
 		case zone.ActionSetHeader:
-			if name := http.CanonicalHeaderKey(p.Name); settable(name) {
+			if name := http.CanonicalHeaderKey(p.Name); fieldname.SettableInRequest(name) {
 				x.r.Header[name] = []string{p.Value}
 			}
 		case zone.ActionRemoveHeader:
-			if name := http.CanonicalHeaderKey(p.Name); settable(name) {
+			if name := http.CanonicalHeaderKey(p.Name); fieldname.SettableInRequest(name) {
 				delete(x.r.Header, name)
 			}
 		}
@@ -209,25 +210,13 @@ func (x *exchange) transformResponse(name zone.Phase, h http.Header) {
 		field := http.CanonicalHeaderKey(rule.Parameters.Name)
 		switch rule.Action {
 		case zone.ActionSetHeader:
-			if settable(field) {
+			if fieldname.SettableInAnswer(field) {
 				h[field] = []string{rule.Parameters.Value}
 			}
 		case zone.ActionRemoveHeader:
-			if settable(field) {
+			if fieldname.SettableInAnswer(field) {
 				delete(h, field)
 			}
 		}
 	}
 }
-
-// settable reports whether a rule may set or remove a field, named in canonical form: not those that frame the message or are the
-// node's.
-func settable(name string) bool {
-	if name == "" || reserved(name) {
-		return false
-	}
-	return !endsHere(name) && name != "Host" && name != "Content-Length" && name != "Cdn-Loop"
-}
-
-// Settable reports whether a rule may set or remove a field, named in canonical form.
-func Settable(name string) bool { return settable(name) }

@@ -123,15 +123,20 @@ func (r rawRequest) plain() error {
 	if seen["content-length"]+seen["transfer-encoding"] > 1 {
 		return fmt.Errorf("two framings")
 	}
-	if te := r.fields("Transfer-Encoding"); len(te) > 0 && te[0] != "chunked" {
-		return fmt.Errorf("transfer coding %s", te[0])
+	if coding := r.fields("Transfer-Encoding"); len(coding) > 0 && coding[0] != "chunked" {
+		return fmt.Errorf("transfer coding %s", coding[0])
 	}
 	for _, none := range []string{"keep-alive", "proxy-connection", "http2-settings", "trailer", "proxy-authorization"} {
 		if seen[none] > 0 {
 			return fmt.Errorf("%s passes", none)
 		}
 	}
-	if c := r.fields("Connection"); len(c) > 0 && (len(c) > 1 || c[0] != "Upgrade" || strings.Join(r.fields("Upgrade"), "|") != "websocket") {
+	te := strings.Join(r.fields("TE"), "|")
+	if c := strings.Join(r.fields("Connection"), "|"); te != "" || c == "TE" {
+		if te != "trailers" || c != "TE" {
+			return fmt.Errorf("TE %s, connection %s", te, c)
+		}
+	} else if c := r.fields("Connection"); len(c) > 0 && (len(c) > 1 || c[0] != "Upgrade" || strings.Join(r.fields("Upgrade"), "|") != "websocket") {
 		return fmt.Errorf("connection %v, upgrade %v", c, r.fields("Upgrade"))
 	}
 	return nil

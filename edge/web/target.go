@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/guardyn-edge/guardyn/edge/cookie"
 	"github.com/guardyn-edge/guardyn/edge/pool"
 	"github.com/guardyn-edge/guardyn/zone"
 )
@@ -47,10 +48,8 @@ func (x *exchange) client() pool.Client {
 
 // cookie returns the first value of the request's cookie of that name.
 func (x *exchange) cookie(name string) string {
-	for _, c := range x.r.CookiesNamed(name) {
-		return c.Value
-	}
-	return ""
+	value, _ := cookie.Get(x.r.Header["Cookie"], name)
+	return value
 }
 
 // stick notes the cookie that is to keep the client on o, unless it has that already.

@@ -218,7 +218,8 @@ func (x *exchange) returned(used function.Usage, err error) {
 		return
 	}
 	t.attribute(slog.Int64("guardyn.function.memory", used.Memory), slog.Int("guardyn.function.output", used.Output))
-	if err != nil {
+	var failed *function.Error
+	if left := errors.As(err, &failed) && failed.Kind == function.Left; err != nil && !left {
 		x.tryFailed(err)
 		return
 	}

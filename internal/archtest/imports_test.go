@@ -22,11 +22,12 @@ type room struct {
 }
 
 // leaves are small packages under internal that every room may use.
-var leaves = []string{"internal/expr", "internal/metering", "internal/originguard", "internal/durable", "internal/sqlconn", "internal/failpoint", "internal/strictyaml"}
+var leaves = []string{"internal/expr", "internal/metering", "internal/originguard", "internal/durable", "internal/sqlconn", "internal/failpoint", "internal/strictyaml", "internal/fieldname"}
 
 var rooms = []room{
 	{"internal/expr", nil},
 	{"internal/metering", nil},
+	{"internal/fieldname", nil},
 	{"internal/wat", nil},
 	{"internal/originguard", nil},
 	{"internal/durable", nil},
@@ -59,7 +60,8 @@ var rooms = []room{
 	{"node", []string{"barrier", "seal", "snapshot", "zone", "internal/nodeproto"}},
 	{"edge", []string{"snapshot", "zone", "edge/cache", "edge/rules", "edge/ratelimit", "edge/pool", "edge/rrset", "edge/function"}},
 	{"edge/function", []string{"zone"}},
-	{"edge/rules", []string{"zone", "edge/ratelimit"}},
+	{"edge/cookie", nil},
+	{"edge/rules", []string{"zone", "edge/cookie", "edge/ratelimit"}},
 	{"edge/cache", []string{"zone"}},
 	{"edge/ratelimit", nil},
 	{"edge/perzone", nil},
@@ -68,7 +70,7 @@ var rooms = []room{
 	{"edge/health", []string{"edge", "edge/pool", "zone"}},
 	{"edge/probe", []string{"edge", "edge/health", "edge/pool", "snapshot", "zone"}},
 	{"edge/dns", []string{"edge", "edge/perzone", "edge/rules", "edge/pool", "edge/rrset", "zone"}},
-	{"edge/web", []string{"edge", "edge/cache", "edge/function", "edge/perzone", "edge/rules", "edge/ratelimit", "edge/pool", "zone"}},
+	{"edge/web", []string{"edge", "edge/cache", "edge/cookie", "edge/function", "edge/perzone", "edge/rules", "edge/ratelimit", "edge/pool", "zone"}},
 	{"bridge", []string{"barrier"}},
 	{"bridge/topic", nil},
 	{"bridge/expression", nil},

@@ -9,6 +9,7 @@ import (
 
 	"github.com/guardyn-edge/guardyn/edge/rules"
 	"github.com/guardyn-edge/guardyn/edge/web"
+	"github.com/guardyn-edge/guardyn/internal/fieldname"
 	"github.com/guardyn-edge/guardyn/zone"
 )
 
@@ -120,7 +121,11 @@ func (o *testOutcome) act(action zone.Action, p zone.Parameters, r *rules.Reques
 		o.Function = p.Function
 		return "calls function " + p.Function
 	case zone.ActionSetHeader, zone.ActionRemoveHeader:
-		if !web.Settable(name) {
+		settable := fieldname.SettableInRequest
+		if o.response {
+			settable = fieldname.SettableInAnswer
+		}
+		if !settable(name) {
 			return "does nothing: " + name + " is the node's"
 		}
 		verb := "removes " + name
