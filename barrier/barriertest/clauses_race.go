@@ -180,14 +180,20 @@ func acquirers(c *cohort) {
 		inside  int
 		refused atomic.Int64 // calls of Acquire that were
 		active  atomic.Int64 // processes that still take part
+		over    atomic.Bool  // one has failed: what it holds it keeps, and the others need not wait for its end
 	)
 	active.Store(n)
 	start := time.Now()
-	errs := c.race(n, func(h Handles, i int) error {
-		defer active.Add(-1)
+	errs := c.race(n, func(h Handles, i int) (err error) {
+		defer func() {
+			active.Add(-1)
+			if err != nil {
+				over.Store(true)
+			}
+		}()
 		for got := 0; got < each && (got < minRounds || time.Since(start) < 4*raceTime); {
 			l, err := h.Leases.Acquire(c.ctx, holder(i), barrier.MaxLease)
-			if errors.Is(err, barrier.ErrHeld) && c.ctx.Err() == nil {
+			if errors.Is(err, barrier.ErrHeld) && c.ctx.Err() == nil && !over.Load() {
 				refused.Add(1)
 				continue
 			}
@@ -204,7 +210,7 @@ func acquirers(c *cohort) {
 				return fmt.Errorf("%s was given a lease that another holds", holder(i))
 			}
 			// Held until others have asked for it.
-			for before := refused.Load(); refused.Load() < before+2 && active.Load() > 1 && c.ctx.Err() == nil; {
+			for before := refused.Load(); refused.Load() < before+2 && active.Load() > 1 && c.ctx.Err() == nil && !over.Load(); {
 				runtime.Gosched()
 			}
 			if err := h.Leases.Renew(c.ctx, l); err != nil {

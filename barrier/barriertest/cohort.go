@@ -28,6 +28,7 @@ type cohort struct {
 
 	Handles           // the first process's
 	racers  []Handles // of race
+	races   int       // that were run
 	token   uint64    // the last that claim took
 	ids     int       // of rollouts that were made
 }

@@ -26,7 +26,8 @@ func (c *cohort) rounds(round func(i int)) {
 }
 
 // race has n processes make one call each at once, and returns what became of them. A call whose outcome is unknown is
-// repeated, since a store may give up when others are in its way.
+// repeated, since a store may give up when others are in its way. Who is sent off last, and so runs first where there is one core to run on,
+// is another each time.
 func (c *cohort) race(n int, call func(h Handles, i int) error) []error {
 	c.Helper()
 	for len(c.racers) < n {
@@ -40,7 +41,9 @@ func (c *cohort) race(n int, call func(h Handles, i int) error) []error {
 	errs := make([]error, n)
 	start := make(chan struct{})
 	var wg sync.WaitGroup
-	for i := range n {
+	c.races++
+	for k := range n {
+		i := (k + c.races) % n
 		wg.Go(func() {
 			<-start
 			errs[i] = call(c.racers[i], i)
