@@ -3,8 +3,11 @@ package zone
 import (
 	"errors"
 	"fmt"
+	"net/textproto"
 	"net/url"
 	"strings"
+
+	"github.com/guardyn-edge/guardyn/internal/fieldname"
 )
 
 // isToken reports whether s is a token (RFC 9110 §5.6.2).
@@ -41,11 +44,40 @@ func checkTarget(s string, query bool) error {
 	if err := checkURLText(s); err != nil {
 		return err
 	}
-	if i := strings.IndexAny(s, "?#"); i >= 0 && (s[i] == '#' || !query) {
+	refused := "?#"
+	if query {
+		refused = "#"
+	}
+	if i := strings.IndexAny(s, refused); i >= 0 {
 		return fmt.Errorf("at character %d: %q must be written as %%%X", i+1, s[i], s[i])
 	}
 	if _, err := url.ParseRequestURI(s); err != nil {
 		return fmt.Errorf("%s has a bad percent-encoding", quote(s))
+	}
+	return nil
+}
+
+// checkPath judges a path that requests are rewritten to: one that a request may have.
+func checkPath(s string) error {
+	if err := checkTarget(s, false); err != nil {
+		return err
+	}
+	if _, err := NormalizePath(s); err != nil {
+		return fmt.Errorf("%s holds %%00, or a dot segment with parameters (..;), as no request may", quote(s))
+	}
+	return nil
+}
+
+// checkQuery judges a query that requests are rewritten to: one that a request may have.
+func checkQuery(s string) error {
+	if err := checkURLText(s); err != nil {
+		return err
+	}
+	if strings.IndexByte(s, '#') >= 0 {
+		return errors.New("# must be written as %23")
+	}
+	if _, err := NormalizeQuery(s); err != nil {
+		return fmt.Errorf("%s has a %% that two hexadecimal digits do not follow (write %%25 for a %%), or %%00", quote(s))
 	}
 	return nil
 }
@@ -81,26 +113,29 @@ func checkLocation(s string) error {
 	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil {
 		return fmt.Errorf("%s: write an http or https URL, or a path that begins with /", quote(s))
 	}
+	if _, err := NormalizeHost(u.Host); err != nil {
+		return fmt.Errorf("%s: %s is not a host, or its port is over 65535", quote(s), quote(u.Host))
+	}
 	return nil
 }
 
-// reservedFields are header fields that frame messages or that the node sets itself.
-const reservedFields = " connection keep-alive proxy-connection proxy-authenticate proxy-authorization te trailer" +
-	" transfer-encoding upgrade http2-settings content-length host proxy cdn-loop "
-
-// parseFieldName folds the name of a header field that a rule sets or removes.
-func parseFieldName(s string, set bool) (string, error) {
+// parseFieldName folds the name of a header field that a rule sets or removes in requests, or in answers.
+func parseFieldName(s string, answers bool) (string, error) {
 	if !isToken(s) || len(s) > 256 {
 		return "", fmt.Errorf("%s is not the name of a header (RFC 9110 §5.1)", quote(s))
 	}
 	n := strings.ToLower(s)
-	switch {
-	case strings.Contains(reservedFields, " "+n+" "):
+	canonical := textproto.CanonicalMIMEHeaderKey(n)
+	switch settable := fieldname.SettableInRequest(canonical); {
+	case fieldname.Node(n):
+		return "", fmt.Errorf("%s: names that begin with %s are the node's own", n, fieldname.NodePrefix)
+	case !fieldname.SettableInAnswer(canonical):
 		return "", fmt.Errorf("%s belongs to the connection or to routing; no rule changes it", n)
-	case strings.HasPrefix(n, "x-guardyn-"):
-		return "", fmt.Errorf("%s: names that begin with x-guardyn- are the node's own", n)
-	case set && (n == "forwarded" || n == "x-forwarded" || n == "x-real-ip" || strings.HasPrefix(n, "x-forwarded-")):
-		return "", fmt.Errorf("%s is set by the node itself", n)
+	case answers || settable:
+		return n, nil
 	}
-	return n, nil
+	if read := strings.ToLower(fieldname.Read(canonical)); read != n {
+		return "", fmt.Errorf("%s: servers that turn names into variables read it as %s, which is not for rules to change", n, read)
+	}
+	return "", fmt.Errorf("%s is set by the node itself", n)
 }

@@ -1,12 +1,15 @@
 package zone
 
 import (
+	"net/textproto"
 	"strings"
 	"testing"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/guardyn-edge/guardyn/internal/fieldname"
 )
 
 const testID = ID("0198c0de-0000-7000-8000-000000000001")
@@ -195,6 +198,21 @@ func TestRuleRefuses(t *testing.T) {
 		{"rewrite path", PhaseTransformRequest, Rule{Action: ActionRewrite, Parameters: Parameters{Path: "a"}}, "begin with /"},
 		{"rewrite path with query", PhaseTransformRequest, Rule{Action: ActionRewrite, Parameters: Parameters{Path: "/a?b"}}, "%3F"},
 		{"rewrite query", PhaseTransformRequest, Rule{Action: ActionRewrite, Parameters: Parameters{Query: text("a#b")}}, "%23"},
+		{"rewrite query with a bad escape", PhaseTransformRequest, Rule{Action: ActionRewrite, Parameters: Parameters{Query: text("?a=100%")}}, "query: \"a=100%\" has a % that two"},
+		{"rewrite query with NUL", PhaseTransformRequest, Rule{Action: ActionRewrite, Parameters: Parameters{Query: text("a=%00")}}, "or %00"},
+		{"rewrite path with NUL", PhaseTransformRequest, Rule{Action: ActionRewrite, Parameters: Parameters{Path: "/a%00"}}, "path: \"/a%00\" holds %00"},
+		{"rewrite path that climbs", PhaseTransformRequest, Rule{Action: ActionRewrite, Parameters: Parameters{Path: "/a/..;x/b"}}, "dot segment with parameters"},
+		{"rewrite path with a bad escape", PhaseTransformRequest, Rule{Action: ActionRewrite, Parameters: Parameters{Path: "/%zz"}}, "bad percent-encoding"},
+		{"both of a rewrite", PhaseTransformRequest, Rule{Action: ActionRewrite, Parameters: Parameters{Path: "/%00", Query: text("%")}}, "query: \"%\" has a %"},
+		{"location with no port", PhaseRedirect, Rule{Action: ActionRedirect, Parameters: Parameters{Location: "https://h.example:65536/"}}, "over 65535"},
+		{"location with no host", PhaseRedirect, Rule{Action: ActionRedirect, Parameters: Parameters{Location: "https://*.example/"}}, "is not a host"},
+		{"type of no body", PhaseCustom, Rule{Action: ActionBlock, Parameters: Parameters{ContentType: "application/json"}}, "content_type is that of a body"},
+		{"type of no body of a limit", PhaseRatelimit, Rule{Action: ActionRateLimit, Parameters: Parameters{Limit: 1, Period: second, ContentType: "text/html"}}, "content_type is that of a body"},
+		{"alias of a header that the node sets", PhaseTransformRequest, Rule{Action: ActionSetHeader, Parameters: Parameters{Name: "X_Forwarded_For", Value: "x"}}, "read it as x-forwarded-for"},
+		{"alias of what frames", PhaseTransformRequest, Rule{Action: ActionSetHeader, Parameters: Parameters{Name: "Content_Length", Value: "x"}}, "read it as content-length"},
+		{"removing what the node sets", PhaseTransformRequest, Rule{Action: ActionRemoveHeader, Parameters: Parameters{Name: "Forwarded"}}, "set by the node itself"},
+		{"removing the node's own", PhaseTransformResponse, Rule{Action: ActionRemoveHeader, Parameters: Parameters{Name: "X-Guardyn-Version"}}, "node's own"},
+		{"removing what frames", PhaseTransformResponse, Rule{Action: ActionRemoveHeader, Parameters: Parameters{Name: "content-length"}}, "no rule changes it"},
 		{"header of the connection", PhaseTransformRequest, Rule{Action: ActionSetHeader, Parameters: Parameters{Name: "Transfer-Encoding", Value: "x"}}, "connection"},
 		{"header that no node sends", PhaseTransformRequest, Rule{Action: ActionSetHeader, Parameters: Parameters{Name: "Proxy", Value: "x"}}, "no rule changes it"},
 		{"header that the node sets", PhaseTransformRequest, Rule{Action: ActionSetHeader, Parameters: Parameters{Name: "X-Real-IP", Value: "x"}}, "set by the node itself"},
@@ -225,7 +243,7 @@ func TestRuleRefuses(t *testing.T) {
 }
 
 func TestRuleAccepts(t *testing.T) {
-	off := false
+	off, query := false, "a=1%25&b[]=;"
 	for _, tc := range []struct {
 		phase Phase
 		rule  Rule
@@ -257,6 +275,16 @@ func TestRuleAccepts(t *testing.T) {
 			`skip (phases custom cache) when true`,
 		},
 		{PhaseCustom, Rule{Expression: "true", Action: ActionSkip, Parameters: Parameters{Phases: []Phase{PhaseCustom}}}, `skip when true`},
+		{
+			PhaseTransformResponse,
+			Rule{Expression: "true", Action: ActionRemoveHeader, Parameters: Parameters{Name: "X-Real-IP"}},
+			`remove_header (name x-real-ip) when true`,
+		},
+		{
+			PhaseTransformRequest,
+			Rule{Expression: "true", Action: ActionRewrite, Parameters: Parameters{Path: "/a//%C3%BC/../b", Query: &query}},
+			`rewrite (path "/a//%C3%BC/../b", query "a=1%25&b[]=;") when true`,
+		},
 		{PhaseOrigin, Rule{Expression: "true", Action: ActionRoute, Parameters: Parameters{Pool: "a"}}, `route (pool a) when true`},
 	} {
 		r, err := tc.rule.Normalize(tc.phase)
@@ -272,6 +300,33 @@ func TestRuleAccepts(t *testing.T) {
 			t.Errorf("a second time: %s, %v", again.Render(), err)
 		}
 	}
+}
+
+// What is taken when it is written is done when it runs: by the same functions, of which a node counts a failure.
+func FuzzRuleThatIsTakenIsDone(f *testing.F) {
+	for _, s := range []string{"/a", "/%00", "/..;/x", "a=%", "x-app", "x_forwarded_for", "te", "/a?b", "?a#b"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		rewrite := Rule{Expression: "true", Action: ActionRewrite, Parameters: Parameters{Path: text}}
+		if r, err := rewrite.Normalize(PhaseTransformRequest); err == nil && text != "" {
+			if _, err := NormalizePath(r.Parameters.Path); err != nil {
+				t.Errorf("path %q: %v", text, err)
+			}
+		}
+		rewrite.Parameters = Parameters{Query: &text}
+		if r, err := rewrite.Normalize(PhaseTransformRequest); err == nil {
+			if _, err := NormalizeQuery(*r.Parameters.Query); err != nil {
+				t.Errorf("query %q: %v", text, err)
+			}
+		}
+		remove := Rule{Expression: "true", Action: ActionRemoveHeader, Parameters: Parameters{Name: text}}
+		for phase, settable := range map[Phase]func(string) bool{PhaseTransformRequest: fieldname.SettableInRequest, PhaseTransformResponse: fieldname.SettableInAnswer} {
+			if r, err := remove.Normalize(phase); err == nil && !settable(textproto.CanonicalMIMEHeaderKey(r.Parameters.Name)) {
+				t.Errorf("header %q in %s", text, phase)
+			}
+		}
+	})
 }
 
 func TestServed(t *testing.T) {

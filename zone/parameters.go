@@ -100,21 +100,20 @@ func (p *Parameters) judge(bad *problems, action Action, phase Phase) {
 		if p.ContentType != "" {
 			t, err := parseContentType(p.ContentType)
 			bad.in("content_type", err)
-			p.ContentType = t
+			if p.ContentType = t; p.Body == "" && t != "" && t != defaultContentType {
+				bad.addf("content_type is that of a body, and there is none")
+			}
 		}
 	case ActionRewrite:
 		if p.Path == "" && p.Query == nil {
 			bad.addf("path or query is missing; the action rewrite needs one")
 		}
 		if p.Path != "" {
-			bad.in("path", checkTarget(p.Path, false))
+			bad.in("path", checkPath(p.Path))
 		}
 		if p.Query != nil {
 			q := strings.TrimPrefix(*p.Query, "?")
-			if strings.IndexByte(q, '#') >= 0 {
-				bad.addf("query: # must be written as %%23")
-			}
-			bad.in("query", checkURLText(q))
+			bad.in("query", checkQuery(q))
 			p.Query = &q
 		}
 	case ActionSkip:
@@ -138,7 +137,7 @@ func (p *Parameters) judge(bad *problems, action Action, phase Phase) {
 	}
 	if action == ActionSetHeader || action == ActionRemoveHeader {
 		if p.Name != "" {
-			n, err := parseFieldName(p.Name, action == ActionSetHeader)
+			n, err := parseFieldName(p.Name, phase == PhaseTransformResponse)
 			bad.in("name", err)
 			p.Name = n
 		}

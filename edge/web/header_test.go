@@ -40,7 +40,8 @@ func TestRequestHeader(t *testing.T) {
 		{"trailers are announced to the origin", []string{"TE: gzip, trailers"}, map[string]string{"Te": "trailers", "Connection": "TE"}},
 		{"trailers that Connection lists", []string{"Connection: TE", "TE: trailers"}, map[string]string{"Te": "trailers", "Connection": "TE"}},
 		{
-			"trailers of what becomes a WebSocket", []string{"Connection: Upgrade", "Upgrade: websocket", "TE: trailers"},
+			"trailers of what becomes a WebSocket",
+			[]string{"Connection: Upgrade", "Upgrade: websocket", "TE: trailers"},
 			map[string]string{"Connection": "Upgrade", "Upgrade": "websocket"},
 		},
 		{"cookies in their one form", []string{"Cookie: a = 1;b\t=2", "Cookie: c=3 ;; flag"}, map[string]string{"Cookie": "a=1; b=2; c=3; flag"}},

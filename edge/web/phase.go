@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/guardyn-edge/guardyn/edge/cookie"
 	"github.com/guardyn-edge/guardyn/edge/rules"
 	"github.com/guardyn-edge/guardyn/internal/fieldname"
 	"github.com/guardyn-edge/guardyn/zone"
@@ -128,6 +129,9 @@ func (x *exchange) transformRequest(name zone.Phase) bool {
 		case zone.ActionSetHeader:
 			if name := http.CanonicalHeaderKey(p.Name); fieldname.SettableInRequest(name) {
 				x.r.Header[name] = []string{p.Value}
+				if name == "Cookie" {
+					x.r.Header[name] = cookie.Normalize(x.r.Header[name])
+				}
 			}
 		case zone.ActionRemoveHeader:
 			if name := http.CanonicalHeaderKey(p.Name); fieldname.SettableInRequest(name) {
