@@ -81,6 +81,15 @@ func TestBuildProblems(t *testing.T) {
 			z.LoadBalancers = map[zone.Name]zone.LoadBalancer{zone.MustName("lb." + n): {Pools: []string{"p"}}}
 		}
 	}
+	balanced := func(host string, rs ...zone.Record) func(*zone.Zone) {
+		return func(z *zone.Zone) {
+			z.Pools = map[string]zone.Pool{"p": {Origins: []zone.Origin{{Name: "a", Address: "192.0.2.1:80"}}}}
+			z.LoadBalancers = map[zone.Name]zone.LoadBalancer{zone.MustName(host + "." + n): {Pools: []string{"p"}}}
+			z.Records = append(z.Records, rs...)
+		}
+	}
+	unreached := finding{n, "load balancer lb", "balancer_unreached", "add one"}
+	reached := finding{code: "balancer_unreached"}
 	for name, tc := range map[string]struct {
 		zone     func(*zone.Zone)
 		want     finding
@@ -100,11 +109,12 @@ func TestBuildProblems(t *testing.T) {
 			rules(zone.PhaseCustom, block(`in_list(http.host, "l")`))(z)
 			z.Lists = map[string]zone.List{"l": {Kind: zone.ListIP, Items: []string{"192.0.2.1"}}}
 		}, want: finding{n, "rule 1 of custom", "list_kind", "hostname or string"}},
-		"pool unknown":                 {zone: rules(zone.PhaseOrigin, zone.Rule{Expression: "true", Action: zone.ActionRoute, Parameters: zone.Parameters{Pool: "nope"}}), want: finding{n, "rule 1 of origin", "pool_unknown", `"nope"`}},
-		"function unknown":             {zone: rules(zone.PhaseFunction, zone.Rule{Expression: "true", Action: zone.ActionFunction, Parameters: zone.Parameters{Function: "nope"}}), want: finding{n, "rule 1 of function", "function_unknown", `"nope"`}},
-		"expression of the wrong type": {zone: rules(zone.PhaseCustom, block(`http.path`)), want: finding{n, "rule 1 of custom", "expression_invalid", "type string"}},
-		"expression of unknown names":  {zone: rules(zone.PhaseCustom, block(`http.pth == "/"`)), want: finding{n, "rule 1 of custom", "expression_invalid", "pth"}},
-		"rule that never matches":      {zone: rules(zone.PhaseCustom, block(`1 > 2`)), want: finding{n, "rule 1 of custom", "rule_never_matches", "false"}, warning: true},
+		"pool unknown":                   {zone: rules(zone.PhaseOrigin, zone.Rule{Expression: "true", Action: zone.ActionRoute, Parameters: zone.Parameters{Pool: "nope"}}), want: finding{n, "rule 1 of origin", "pool_unknown", `"nope"`}},
+		"function unknown":               {zone: rules(zone.PhaseFunction, zone.Rule{Expression: "true", Action: zone.ActionFunction, Parameters: zone.Parameters{Function: "nope"}}), want: finding{n, "rule 1 of function", "function_unknown", `"nope"`}},
+		"expression of the wrong type":   {zone: rules(zone.PhaseCustom, block(`http.path`)), want: finding{n, "rule 1 of custom", "expression_invalid", "type string"}},
+		"expression of unknown names":    {zone: rules(zone.PhaseCustom, block(`http.pth == "/"`)), want: finding{n, "rule 1 of custom", "expression_invalid", "pth"}},
+		"rewrite that no request may be": {zone: rules(zone.PhaseTransformRequest, zone.Rule{Expression: "true", Action: zone.ActionLog}, zone.Rule{Expression: "true", Action: zone.ActionRewrite, Parameters: zone.Parameters{Path: "/%00", Query: new("a=%zz")}}), want: finding{n, "rule 2 of transform_request", "zone_malformed", "%zz"}},
+		"rule that never matches":        {zone: rules(zone.PhaseCustom, block(`1 > 2`)), want: finding{n, "rule 1 of custom", "rule_never_matches", "false"}, warning: true},
 
 		"pool without origin": {zone: func(z *zone.Zone) { z.Pools = map[string]zone.Pool{"p": {}} }, want: finding{n, "pool p", "pool_without_origin", "add one"}},
 		"pool with a disabled origin": {zone: func(z *zone.Zone) {
@@ -113,7 +123,22 @@ func TestBuildProblems(t *testing.T) {
 		"pool that nothing uses": {zone: func(z *zone.Zone) {
 			z.Pools = map[string]zone.Pool{"p": {Origins: []zone.Origin{{Name: "a", Address: "192.0.2.1:80"}}}}
 		}, want: finding{n, "pool p", "pool_unused", ""}, warning: true},
-		"list that nothing uses":      {zone: func(z *zone.Zone) { z.Lists = map[string]zone.List{"l": {Kind: zone.ListString}} }, want: finding{n, "list l", "list_unused", ""}, warning: true},
+		"list that nothing uses":                   {zone: func(z *zone.Zone) { z.Lists = map[string]zone.List{"l": {Kind: zone.ListString}} }, want: finding{n, "list l", "list_unused", ""}, warning: true},
+		"balancer without a record":                {zone: balanced("lb"), want: unreached, warning: true},
+		"balancer with a record that is DNS only":  {zone: balanced("lb", rec("lb", "A", "192.0.2.1", false)), want: unreached, warning: true},
+		"balancer with a record of another name":   {zone: balanced("lb", rec("www", "A", "192.0.2.1", true)), want: unreached, warning: true},
+		"balancer with a proxied record":           {zone: balanced("lb", rec("lb", "A", "192.0.2.1", true)), want: reached, none: true},
+		"balancer with a proxied wildcard":         {zone: balanced("lb", rec("*", "A", "192.0.2.1", true)), want: reached, none: true},
+		"balancer with an alias of a proxied name": {zone: balanced("lb", rec("lb", "CNAME", "a.example.com.", false), rec("a", "A", "192.0.2.1", true)), want: reached, none: true},
+		"balancer with an alias of a name that is DNS only": {
+			zone: balanced("lb", rec("lb", "CNAME", "a.example.com.", false), rec("a", "A", "192.0.2.1", false)), want: unreached, warning: true,
+		},
+		"balancer with an alias of elsewhere": {zone: balanced("lb", rec("lb", "CNAME", "a.example.net.", false)), want: reached, none: true},
+		"balancer of what is delegated":       {zone: balanced("lb.sub", rec("sub", "NS", "ns.example.net.", false)), want: reached, none: true},
+		"balancer below a DNAME":              {zone: balanced("lb.sub", rec("sub", "DNAME", "example.net.", false)), want: reached, none: true},
+		"wild balancer without a record":      {zone: balanced("*.lb", rec("lb", "A", "192.0.2.1", true)), want: finding{n, "load balancer *.lb", "balancer_unreached", ""}, warning: true},
+		"wild balancer with a proxied name":   {zone: balanced("*.lb", rec("a.b.lb", "A", "192.0.2.1", true)), want: reached, none: true},
+
 		"balancer of an unknown pool": {zone: func(z *zone.Zone) { z.LoadBalancers = map[zone.Name]zone.LoadBalancer{apex: {Pools: []string{"nope"}}} }, want: finding{n, "load balancer @", "pool_unknown", `"nope"`}},
 		"balancer of no such fallback": {zone: func(z *zone.Zone) {
 			poolAt("192.0.2.1:80")(z)
