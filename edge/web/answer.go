@@ -1,11 +1,11 @@
 package web
 
 import (
-	"bufio"
 	"io"
-	"net"
 	"net/http"
 	"strconv"
+
+	"github.com/guardyn-edge/guardyn/edge/http1"
 )
 
 // statusClientGone is what the access log shows for a request whose client left before it was answered.
@@ -14,9 +14,9 @@ const statusClientGone = 499
 // recorder is the response, with what the access log and the counters need of it.
 type recorder struct {
 	http.ResponseWriter
-	conn    *wireConn
-	version string // of the snapshot, when it is to be told
-	hsts    string // Strict-Transport-Security, empty for none
+	conn    *http1.Conn // that this request alone has; nil by HTTP/2
+	version string      // of the snapshot, when it is to be told
+	hsts    string      // Strict-Transport-Security, empty for none
 	// cacheStatus is what this cache adds to Cache-Status, nil for nothing.
 	cacheStatus []string
 	// sink takes the body instead of the client, nil when nothing does; sunk is how much.
@@ -87,15 +87,6 @@ func (w *recorder) flushClient() {
 
 // Unwrap lets http.ResponseController reach what is wrapped.
 func (w *recorder) Unwrap() http.ResponseWriter { return w.ResponseWriter }
-
-// Hijack implements http.Hijacker: from here on the connection is not HTTP.
-func (w *recorder) Hijack() (net.Conn, *bufio.ReadWriter, error) {
-	if w.conn != nil {
-		w.conn.unattend()
-		w.conn.passthrough.Store(true)
-	}
-	return http.NewResponseController(w.ResponseWriter).Hijack()
-}
 
 // fail answers with the zone's error page for status, or with a plain one that says text.
 func (x *exchange) fail(status int, text string) {

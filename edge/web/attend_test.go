@@ -13,37 +13,6 @@ import (
 	"github.com/guardyn-edge/guardyn/zone"
 )
 
-// What a client sends behind a request that its connection is attended for is the beginning of the next one.
-func TestAttentionLosesNothing(t *testing.T) {
-	client, server := net.Pipe()
-	c := &wireConn{Conn: server}
-	c.attend()
-	c.attend() // once is enough
-	next := "GET /next HTTP/1.1\r\nHost: a\r\n\r\n"
-	go io.WriteString(client, next)
-	<-c.reading
-	c.end()
-	r, err := http.ReadRequest(bufio.NewReader(c))
-	if err != nil || r.URL.Path != "/next" || c.heads != 1 {
-		t.Fatalf("%+v, %v, after %d heads", r, err, c.heads)
-	}
-	c.attend()
-	c.unattend() // interrupts it
-	if c.came || c.gone.Load() {
-		t.Error("a read that was interrupted tells of the client")
-	}
-	c.attend()
-	client.Close()
-	<-c.reading
-	if !c.gone.Load() {
-		t.Error("the client has left unnoticed")
-	}
-	c.attend()
-	if c.end(); c.reading != nil {
-		t.Error("who has left is attended")
-	}
-}
-
 // The origin takes longer than what a client is left unattended for, and the client does not wait for it with what it has to
 // say next.
 func TestSlowOriginOfAPipeliningClient(t *testing.T) {

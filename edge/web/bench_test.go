@@ -61,16 +61,3 @@ func BenchmarkProxy(b *testing.B) {
 		})
 	}
 }
-
-func BenchmarkWireCheck(b *testing.B) {
-	request := []byte("GET /index.html?a=1 HTTP/1.1\r\nHost: www.example.com\r\nUser-Agent: Mozilla/5.0 (X11; Linux x86_64)\r\n" +
-		"Accept: text/html,application/xhtml+xml\r\nAccept-Language: en\r\nAccept-Encoding: gzip, deflate, br\r\nCookie: sid=0123456789abcdef\r\n\r\n")
-	c := new(wireConn)
-	b.SetBytes(int64(len(request)))
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, ok := c.scan(request); !ok {
-			b.Fatal("refused")
-		}
-	}
-}

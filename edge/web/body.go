@@ -37,10 +37,8 @@ func (x *exchange) limitBody(limit int64) bool {
 		return true
 	}
 	b := &requestBody{ReadCloser: http.MaxBytesReader(x.w.ResponseWriter, r.Body, limit), stall: x.server.config.BodyStall}
-	if conn := x.w.conn; conn != nil && r.ProtoMajor < 2 {
-		b.interrupt = func() {
-			conn.SetReadDeadline(time.Unix(1, 0)) //nolint:errcheck // a connection that is closed ends the read too
-		}
+	if conn := x.w.conn; conn != nil {
+		b.interrupt = conn.InterruptRead
 	} else {
 		body := r.Body
 		b.interrupt = func() { body.Close() }

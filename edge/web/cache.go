@@ -7,6 +7,7 @@ import (
 
 	"github.com/guardyn-edge/guardyn/edge"
 	"github.com/guardyn-edge/guardyn/edge/cache"
+	"github.com/guardyn-edge/guardyn/edge/http1"
 	"github.com/guardyn-edge/guardyn/internal/fieldname"
 	"github.com/guardyn-edge/guardyn/zone"
 )
@@ -177,7 +178,7 @@ func (x *exchange) fromCache() (answered bool) {
 		if round == 1 {
 			x.countMiss()
 		}
-		if len(c.asked.Header["Cache-Control"]) > 0 && isToken(c.asked.Header["Cache-Control"], "only-if-cached") {
+		if len(c.asked.Header["Cache-Control"]) > 0 && http1.Lists(c.asked.Header["Cache-Control"], "only-if-cached") {
 			x.tellCache("miss", "; detail=only-if-cached") // RFC 9111 §5.2.1.7
 			x.fail(http.StatusGatewayTimeout, "This is not in the cache, and no other answer was wanted.")
 			return true

@@ -48,17 +48,14 @@ func (x *exchange) hook() {
 		return
 	}
 	leave := sync.OnceFunc(c.flight.Leave)
-	conn := x.ownConn()
+	conn := x.w.conn
 	if conn == nil {
 		stop := context.AfterFunc(x.r.Context(), leave)
 		c.unhook = func() { stop() }
 		return
 	}
-	conn.leave.Store(&leave)
-	c.unhook = func() { conn.leave.Store(nil) }
-	if conn.gone.Load() {
-		leave()
-	}
+	c.unhook = func() { conn.OnLeave(nil) }
+	conn.OnLeave(&leave)
 }
 
 // cacheAnswer decides what becomes of an origin's answer, whose header is in the client's. When it returns true the cache has it:

@@ -35,7 +35,7 @@ func (n *node) serve(ctx context.Context, path string, fields ...string) *httpte
 		r.Header.Set(fields[i], fields[i+1])
 	}
 	w := httptest.NewRecorder()
-	n.ServeHTTP(w, r)
+	n.Server.serve(w, r, nil)
 	return w
 }
 

@@ -145,18 +145,15 @@ func (x *exchange) tellAge(o *cache.Object, now time.Time) {
 
 // leaving returns a channel that is closed when the client leaves, until unhook.
 func (x *exchange) leaving() (left <-chan struct{}, unhook func()) {
-	conn := x.ownConn()
+	conn := x.w.conn
 	if conn == nil {
 		return x.r.Context().Done(), func() {}
 	}
 	gone := make(chan struct{})
 	leave := sync.OnceFunc(func() { close(gone) })
-	conn.leave.Store(&leave)
-	conn.attend()
-	if conn.gone.Load() {
-		leave()
-	}
-	return gone, func() { conn.leave.Store(nil) }
+	conn.OnLeave(&leave)
+	conn.Attend()
+	return gone, func() { conn.OnLeave(nil) }
 }
 
 var errFlight = errors.New("the answer on its way has no end")

@@ -14,8 +14,8 @@ import (
 	"github.com/guardyn-edge/guardyn/edge/perzone"
 )
 
-// maxHeaderBytes bounds the head of a request (431 beyond; net/http reads up to 4 KiB more before it says
-// so) and of an origin's response (502 beyond).
+// maxHeaderBytes bounds the head of a request by HTTP/2 (431 beyond; net/http reads a little more before it says so) and of an
+// origin's response (502 beyond). That by HTTP/1.1 is bounded by http1.MaxHead.
 const maxHeaderBytes = 64 << 10
 
 // Config of a Server. Zero fields take the default that is told; a negative duration or number is as zero.

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// connSet bounds the connections of clients over all listeners and keeps them, so that those which have left net/http's care can be
+// connSet bounds the connections of clients over all listeners and keeps them, so that those which have left their server's care can be
 // closed too.
 type connSet struct {
 	slots chan struct{}
@@ -62,6 +62,9 @@ type clientConn struct {
 	set  *connSet
 	once sync.Once
 }
+
+// NetConn is the connection as the system has it.
+func (c *clientConn) NetConn() net.Conn { return c.Conn }
 
 // CloseWrite ends this side.
 func (c *clientConn) CloseWrite() error {

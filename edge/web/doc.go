@@ -23,6 +23,8 @@
 // here with their announcement (RFC 9110 §6.5.1); those of an answer pass, but for fields that frame a message
 // or are the node's.
 //
+// Clients are served by edge/http1, and by net/http where they speak HTTP/2.
+//
 // Requests go out by HTTP/1.1, or by HTTP/2 to origins of scheme h2c and for gRPC to those of https that agree. An
 // answer that two readers may understand differently is refused, more strictly than net/http would.
 //

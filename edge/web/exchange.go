@@ -8,6 +8,7 @@ import (
 
 	"github.com/guardyn-edge/guardyn/edge"
 	"github.com/guardyn-edge/guardyn/edge/function"
+	"github.com/guardyn-edge/guardyn/edge/http1"
 	"github.com/guardyn-edge/guardyn/edge/pool"
 	"github.com/guardyn-edge/guardyn/edge/rules"
 	"github.com/guardyn-edge/guardyn/zone"
@@ -60,8 +61,8 @@ type exchange struct {
 	originErr error
 }
 
-// exchange returns one for r, whose connection is nil when it is not of the server's own listener.
-func (s *Server) exchange(w http.ResponseWriter, r *http.Request, conn *wireConn) *exchange {
+// exchange returns one for r, whose connection is nil when others share it.
+func (s *Server) exchange(w http.ResponseWriter, r *http.Request, conn *http1.Conn) *exchange {
 	x, ok := s.exchanges.Get().(*exchange)
 	if !ok {
 		x = &exchange{meters: s.meters.next()}
@@ -76,14 +77,6 @@ func (s *Server) recycle(x *exchange) {
 	s.exchanges.Put(x)
 }
 
-// ownConn is the client's connection when this request alone has it, nil otherwise.
-func (x *exchange) ownConn() *wireConn {
-	if x.r.ProtoMajor < 2 {
-		return x.w.conn
-	}
-	return nil
-}
-
 // watch releases c when the client leaves, until unwatch.
 func (x *exchange) watch(c *originConn) {
 	if f := x.cache.flight; f != nil {
@@ -93,15 +86,12 @@ func (x *exchange) watch(c *originConn) {
 		}
 		return
 	}
-	conn := x.ownConn()
+	conn := x.w.conn
 	if conn == nil {
 		x.stopWatch = context.AfterFunc(x.r.Context(), c.release)
 		return
 	}
-	conn.leave.Store(&c.release)
-	if conn.gone.Load() {
-		c.release()
-	}
+	conn.OnLeave(&c.release)
 }
 
 // unwatch reports whether the client has stayed; else the connection to the origin is closed or about to be.
@@ -113,9 +103,8 @@ func (x *exchange) unwatch() bool {
 	if x.stopWatch != nil {
 		return x.stopWatch()
 	}
-	conn := x.ownConn()
-	conn.leave.Store(nil)
-	return !conn.gone.Load()
+	x.w.conn.OnLeave(nil)
+	return !x.w.conn.Gone()
 }
 
 // left reports whether the client has left, and nobody else waits for the answer.
@@ -123,6 +112,8 @@ func (x *exchange) left() bool {
 	if f := x.cache.flight; f != nil {
 		return f.Cancelled() || x.server.life.Err() != nil
 	}
-	conn := x.w.conn // by HTTP/2 it may be gone before the context of the stream says so
-	return x.r.Context().Err() != nil || conn != nil && conn.gone.Load()
+	if conn := x.w.conn; conn != nil {
+		return conn.Gone()
+	}
+	return x.r.Context().Err() != nil
 }

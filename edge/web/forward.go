@@ -236,8 +236,8 @@ func (x *exchange) readHead(t *transit, c *originConn) (came bool, err error) {
 		if !t.head.interim() {
 			if x.pump == nil {
 				if more := t.head.length < 0 || int64(len(rest)) < t.head.length; more {
-					if conn := x.ownConn(); conn != nil {
-						conn.attend()
+					if conn := x.w.conn; conn != nil {
+						conn.Attend()
 					}
 					c.stream(newIdleClock(x.server.config.StreamIdleTimeout))
 				}
@@ -259,13 +259,13 @@ func (x *exchange) readHead(t *transit, c *originConn) (came bool, err error) {
 
 // waitsOn attends to the client once the origin has been waited for a little, which err tells, and says whether to wait on.
 func (x *exchange) waitsOn(c *originConn, err error) bool {
-	conn := x.ownConn()
+	conn := x.w.conn
 	left := x.server.origins.headerTimeout - time.Since(x.asked)
 	if x.pump != nil || left <= 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
 		return false
 	}
 	if conn != nil {
-		conn.attend()
+		conn.Attend()
 	}
 	return c.SetReadDeadline(time.Now().Add(left)) == nil
 }
@@ -308,17 +308,15 @@ func (x *exchange) bodyFailed(failure error, stalled bool) bool {
 		x.failBody(http.StatusRequestEntityTooLarge, bodyTooLarge)
 	case stalled:
 		x.failBody(http.StatusRequestTimeout, "The request's body did not arrive in time.")
-	case x.w.conn != nil && x.w.conn.refused.Load():
-		x.failBody(http.StatusBadRequest, "The request's body is malformed.")
 	case failure != nil && !x.left():
-		x.failBody(http.StatusBadRequest, "The request's body is malformed.") // by net/http, which is stricter here
+		x.failBody(http.StatusBadRequest, "The request's body is malformed.")
 	default:
 		return false
 	}
 	return true
 }
 
-// clientLeft ends the exchange without an answer; net/http would write an empty 200.
+// clientLeft ends the exchange without an answer; at the handler's end an empty 200 would be written.
 func (x *exchange) clientLeft() {
 	x.w.status = statusClientGone
 	panic(http.ErrAbortHandler)

@@ -88,24 +88,13 @@ func functionUsage(resp *function.Response, err error) function.Usage {
 // functionContext is the context of a call, which is done once nobody wants its answer. attend is called when the call begins to
 // wait for something or takes long: to learn of a client that leaves costs more than most calls.
 func (x *exchange) functionContext() (ctx context.Context, attend, release func()) {
-	none := func() {}
-	conn := x.ownConn()
-	if conn == nil || conn.eager.Load() || x.cache.flight != nil {
+	conn := x.w.conn
+	if conn == nil || x.cache.flight != nil {
 		ctx, release = x.context()
-		return ctx, none, release
+		return ctx, func() {}, release
 	}
-	ctx, cancel := context.WithCancel(x.r.Context())
-	conn.cancel.Store(&cancel)
-	attend = func() {
-		conn.attend()
-		if conn.gone.Load() {
-			cancel()
-		}
-	}
-	return ctx, attend, func() {
-		conn.cancel.Store(nil)
-		cancel()
-	}
+	ctx, release = leaving(x.r.Context(), conn)
+	return ctx, conn.Attend, release
 }
 
 // functionRequest is the request as a function sees it: the form that rules saw, and the fields that an origin would get.

@@ -240,7 +240,7 @@ func TestFunctionBodies(t *testing.T) {
 		"malformed":           {"Transfer-Encoding: chunked\r\n\r\nzz\r\n", 400},
 		"that does not come":  {"Content-Length: 10\r\n\r\n", 503},
 		"that comes in part":  {"Content-Length: 100000\r\n\r\n" + strings.Repeat("x", 70_000), 503},
-		"and is waited for":   {"Expect: 100-continue\r\nContent-Length: 3\r\nConnection: close\r\n\r\nabc", 100},
+		"and is waited for":   {"Expect: 100-continue\r\nContent-Length: 3\r\nConnection: close\r\n\r\n", 100},
 		"that nobody asks of": {"Content-Length: 0\r\nConnection: close\r\n\r\n", 200},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -6,11 +6,20 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/guardyn-edge/guardyn/edge/http1"
 	"github.com/guardyn-edge/guardyn/zone"
 )
 
-// ServeHTTP implements http.Handler for the connections of the server's own listener.
-func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+// serveHTTP2 serves a stream.
+func (s *Server) serveHTTP2(w http.ResponseWriter, r *http.Request) {
+	stream := newStreamWriter(w, s.config.WriteStall)
+	defer stream.end()
+	s.serve(stream, r, nil)
+	stream.finish()
+}
+
+// serve answers a request, whose connection is nil when others share it.
+func (s *Server) serve(w http.ResponseWriter, r *http.Request, conn *http1.Conn) {
 	admitted := false
 	select {
 	case s.requests <- struct{}{}:
@@ -18,35 +27,17 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		defer func() { <-s.requests }()
 	default:
 	}
-	conn := connOf(r.Context())
-	mismatch := conn != nil && conn.take()
-	if conn != nil && r.ProtoMajor < 2 {
-		conn.begin(r)
-		defer conn.end()
-	}
-	if conn != nil && r.TLS == nil {
-		r.TLS = conn.tls // net/http knows of connections over its own TLS alone
-	}
-	var stream *streamWriter
-	if r.ProtoMajor > 1 {
-		stream = newStreamWriter(w, s.config.WriteStall)
-		defer stream.end()
-		w = stream
-	}
 	start := s.config.Now()
 	x := s.exchange(w, r, conn)
 	defer func() {
 		s.finish(x, start)
 		s.recycle(x)
 	}()
-	x.handle(start, admitted, mismatch)
-	if stream != nil {
-		stream.finish()
-	}
+	x.handle(start, admitted)
 }
 
 // handle answers the request, which came at start.
-func (x *exchange) handle(start time.Time, admitted, mismatch bool) {
+func (x *exchange) handle(start time.Time, admitted bool) {
 	s, r := x.server, x.r
 	if !admitted {
 		x.busy()
@@ -64,7 +55,7 @@ func (x *exchange) handle(start time.Time, admitted, mismatch bool) {
 		}
 	}
 	switch {
-	case mismatch:
+	case r.URL.Host != "" && x.w.conn != nil && (r.URL.User != nil || !sameHost(r.URL.Host, x.w.conn.HostField())):
 		x.fail(http.StatusMisdirectedRequest, "The request target and the Host header name different hosts.")
 		return
 	case r.Method == http.MethodConnect || r.Method == http.MethodTrace:
@@ -145,19 +136,32 @@ func (x *exchange) run(phases []phase) bool {
 }
 
 // peerOf is the address that the connection comes from, the zero Addr when that is none.
-func peerOf(r *http.Request) netip.Addr {
-	a, err := netip.ParseAddrPort(r.RemoteAddr)
+func (x *exchange) peerOf() netip.Addr {
+	if x.w.conn != nil {
+		return x.w.conn.Peer()
+	}
+	a, err := netip.ParseAddrPort(x.r.RemoteAddr)
 	if err != nil {
 		return netip.Addr{}
 	}
 	return a.Addr().Unmap().WithZone("")
 }
 
+// sameHost reports whether two authorities are of one host, whatever their ports.
+func sameHost(a, b string) bool {
+	x, err := zone.NormalizeHost(a)
+	if err != nil {
+		return false
+	}
+	y, err := zone.NormalizeHost(b)
+	return err == nil && x == y
+}
+
 // receive learns who asks, takes from the head what a client may not say or what ends at this node, and decides whether the request
 // is traced.
 func (x *exchange) receive(start time.Time) {
 	r, z := x.r, x.zone.Config
-	x.peer = peerOf(r)
+	x.peer = x.peerOf()
 	client, trustedPeer := x.believe()
 	cleanRequestHeader(r, trustedPeer)
 	x.rule.Method, x.rule.Scheme, x.rule.Header = r.Method, x.scheme, r.Header

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/guardyn-edge/guardyn/edge/cookie"
+	"github.com/guardyn-edge/guardyn/edge/http1"
 	"github.com/guardyn-edge/guardyn/internal/fieldname"
 )
 
@@ -79,8 +80,8 @@ func cleanRequestHeader(r *http.Request, trustedPeer bool) {
 	h := r.Header
 	connection := h["Connection"]
 	upgrade := r.Method == http.MethodGet && r.ProtoAtLeast(1, 1) && r.ContentLength == 0 &&
-		isToken(connection, "upgrade") && len(h["Upgrade"]) == 1 && strings.EqualFold(h["Upgrade"][0], "websocket")
-	trailers := isToken(h["Te"], "trailers")
+		http1.Lists(connection, "upgrade") && len(h["Upgrade"]) == 1 && strings.EqualFold(h["Upgrade"][0], "websocket")
+	trailers := http1.Lists(h["Te"], "trailers")
 	dropHopByHop(h)
 	r.Trailer = nil
 	for name := range h {

@@ -4,11 +4,13 @@ import (
 	"crypto/tls"
 	"encoding/hex"
 	"log/slog"
+	"net/url"
 	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
 
+	"github.com/guardyn-edge/guardyn/edge/http1"
 	"github.com/guardyn-edge/guardyn/edge/pool"
 	"github.com/guardyn-edge/guardyn/edge/rules"
 	"github.com/guardyn-edge/guardyn/zone"
@@ -115,7 +117,7 @@ func (s *Server) finish(x *exchange, start time.Time) {
 	}
 	client, path := x.rule.Client, x.rule.Path
 	if !client.IsValid() { // refused before anything was made of it
-		client, path = peerOf(x.r), x.r.URL.EscapedPath()
+		client, path = x.peerOf(), pathOf(x.r.RequestURI)
 	}
 	attrs := make([]slog.Attr, 0, 16)
 	attrs = append(attrs,
@@ -151,4 +153,26 @@ func (s *Server) finish(x *exchange, start time.Time) {
 		attrs = append(attrs, slog.String("trace_id", hex.EncodeToString(x.trace.ID[:])))
 	}
 	s.config.AccessLog.LogAttrs(x.r.Context(), slog.LevelInfo, "request", attrs...)
+}
+
+// pathOf is the path of a request's target that was refused, as it came.
+func pathOf(target string) string {
+	if target == "" || target[0] != '/' {
+		u, err := url.ParseRequestURI(target)
+		if err != nil {
+			return ""
+		}
+		return u.EscapedPath()
+	}
+	path, _, _ := strings.Cut(target, "?")
+	return path
+}
+
+// refusedHead counts a request whose head was not to be understood, and writes its access log record.
+func (s *Server) refusedHead(c *http1.Conn, status int) {
+	s.meters.next().requests[status/100].Observe(0)
+	if s.config.AccessLog != nil {
+		s.config.AccessLog.LogAttrs(s.life, slog.LevelInfo, "request", slog.Time("start", s.config.Now()), slog.String("client", c.Peer().String()),
+			slog.Int("status", status), slog.String("error", "the request's head was refused"))
+	}
 }

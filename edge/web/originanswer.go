@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/guardyn-edge/guardyn/edge/http1"
 	"github.com/guardyn-edge/guardyn/internal/fieldname"
 )
 
@@ -74,7 +75,7 @@ func (x *exchange) relayBody(b *originBody, pending *bool) bool {
 }
 
 // brokenOff notes that the origin did not end its answer, unless the client left or its own body failed before, and
-// sends what came of it: what net/http still holds it would throw away.
+// sends what came of it: what is still held back would be thrown away.
 func (x *exchange) brokenOff(err error) {
 	if !x.left() && (x.body == nil || x.body.failure() == nil) {
 		x.result.Err = err
@@ -99,7 +100,7 @@ func (x *exchange) respond(status int) {
 func (x *exchange) begin(status int) {
 	x.runResponsePhases()
 	if h := x.w.Header(); len(h["Content-Type"]) == 0 {
-		h["Content-Type"] = nil // keeps net/http from guessing one
+		h["Content-Type"] = nil // keeps net/http, by HTTP/2, from guessing one
 	}
 	x.w.WriteHeader(status)
 }
@@ -160,7 +161,7 @@ func (x *exchange) answerHeader(a *answerHead) (announced []string) {
 
 // listed reports whether Connection lists a field, "close" and "keep-alive" being no fields.
 func listed(connection []string, name string) bool {
-	return len(connection) > 0 && isToken(connection, name)
+	return len(connection) > 0 && http1.Lists(connection, name)
 }
 
 // appendAnnounced appends the names of a value of Trailer that may pass (RFC 9110 §6.6.2).
@@ -184,7 +185,7 @@ func (x *exchange) relayTrailer(trailer []field, announced []string) bool {
 	if len(trailer) == 0 && len(announced) == 0 || x.w.sink != nil {
 		return true
 	}
-	x.w.flush() // else net/http gives a short body a length, and no chunks to have trailers after
+	x.w.flush() // else net/http, by HTTP/2, gives a short body a length
 	h := x.w.Header()
 	for _, name := range announced {
 		delete(h, name) // of the header, if there was one

@@ -9,6 +9,9 @@ import (
 	"strconv"
 )
 
+// maxChunkLine bounds the line before a chunk of an answer: size, extension and CRLF.
+const maxChunkLine = 256
+
 type bodyState uint8
 
 const (

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+
+	"github.com/guardyn-edge/guardyn/edge/http1"
 )
 
 // field is one field line of a message.
@@ -124,7 +126,7 @@ func (h *answerHead) frame(above10 bool) error {
 		return headError("both Transfer-Encoding and Content-Length")
 	}
 	if len(h.connection) > 0 {
-		h.keep = above10 && !isToken(h.connection, "close") || !above10 && isToken(h.connection, "keep-alive")
+		h.keep = above10 && !http1.Lists(h.connection, "close") || !above10 && http1.Lists(h.connection, "keep-alive")
 	}
 	return nil
 }
@@ -132,6 +134,11 @@ func (h *answerHead) frame(above10 bool) error {
 // interim reports whether another head follows for the same request (RFC 9110 §15.2).
 func (h *answerHead) interim() bool {
 	return h.status < 200 && h.status != http.StatusSwitchingProtocols
+}
+
+// isChunked reports whether a transfer coding is chunked, in letters of ASCII: others fold to some of its own.
+func isChunked(coding string) bool {
+	return len(coding) == len("chunked") && strings.EqualFold(coding, "chunked")
 }
 
 // get returns the first value of the field of that canonical name.

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"github.com/guardyn-edge/guardyn/edge/http1"
 )
 
 // pump sends the body of a request on while its answer is awaited, which may come before the body's end. One goroutine
@@ -32,7 +34,7 @@ const expectWait = time.Second
 
 func (x *exchange) startPump(c *originConn, chunked bool) {
 	p := &pump{x: x, conn: c, chunked: chunked, stop: make(chan struct{}), done: make(chan struct{})}
-	if isToken(x.r.Header["Expect"], "100-continue") {
+	if http1.Lists(x.r.Header["Expect"], "100-continue") {
 		p.proceed = make(chan struct{})
 	}
 	// Else net/http would read the body's rest, which is the pump's, before it sends an answer.

@@ -17,7 +17,7 @@ func TestAccessLogOfWhatIsRefused(t *testing.T) {
 	r := httptest.NewRequest("GET", "http://unknown.test/x?y", nil)
 	r.RemoteAddr, r.RequestURI = "[::ffff:198.51.100.7]:4711", "/x?y"
 	r.URL.Scheme, r.URL.Host = "", ""
-	n.Server.ServeHTTP(httptest.NewRecorder(), r)
+	n.Server.serve(httptest.NewRecorder(), r, nil)
 	var got struct {
 		Client, Path string
 		Status       int

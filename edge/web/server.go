@@ -7,7 +7,9 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"time"
 
+	"github.com/guardyn-edge/guardyn/edge/http1"
 	"github.com/guardyn-edge/guardyn/edge/ratelimit"
 	"github.com/guardyn-edge/guardyn/zone"
 )
@@ -15,7 +17,8 @@ import (
 // Server proxies HTTP/1.1 and, over TLS, HTTP/2. Its connections, to clients and to origins, outlive the views that it serves from.
 type Server struct {
 	config    Config
-	http      *http.Server // of both listeners
+	http1     *http1.Server
+	http2     *http.Server // over TLS
 	origins   *origins
 	buffers   bufferPool
 	exchanges sync.Pool // of *exchange
@@ -38,6 +41,9 @@ type Server struct {
 	counters    counters
 }
 
+// lingerTime is how long what nobody wants of a request's body is waited for once it was answered.
+const lingerTime = 5 * time.Second
+
 // NewServer returns a server that does not listen yet.
 func NewServer(c Config) *Server {
 	s := &Server{config: c.withDefaults()}
@@ -54,13 +60,18 @@ func NewServer(c Config) *Server {
 	s.limits = ratelimit.New(0, s.config.Now())
 	s.origins = newOrigins(&s.config, newDialer(&s.config, &s.counters.originRefused))
 	logger := s.config.stdLogger()
-	s.http = &http.Server{
-		Handler:                      s,
+	s.http1 = http1.NewServer(context.Background(), http1.Config{
+		Handler:       func(w *http1.Response, r *http.Request) { s.serve(w, r, w.Conn()) },
+		Refused:       s.refusedHead,
+		HeaderTimeout: s.config.HeaderTimeout, IdleTimeout: s.config.IdleTimeout, WriteStall: s.config.WriteStall,
+		Linger: lingerTime, Logger: s.config.Logger,
+	})
+	s.http2 = &http.Server{
+		Handler:                      http.HandlerFunc(s.serveHTTP2),
 		ReadHeaderTimeout:            s.config.HeaderTimeout,
 		IdleTimeout:                  s.config.IdleTimeout,
 		MaxHeaderBytes:               maxHeaderBytes,
 		DisableGeneralOptionsHandler: true,
-		ConnContext:                  withConn,
 		ErrorLog:                     logger,
 		HTTP2:                        http2Bounds(&s.config),
 	}
@@ -80,7 +91,7 @@ func (s *Server) Listen() error {
 		}
 		s.secure = newTLSListener(secure, s)
 	}
-	s.plain = newListener(l, s.conns, s.config.WriteStall)
+	s.plain = newListener(l, s.conns)
 	return nil
 }
 
@@ -119,10 +130,12 @@ func (s *Server) Serve(ctx context.Context) error {
 			failed <- nil
 		})
 	}
-	part(s.plain.Addr(), func() error { return s.http.Serve(s.plain) })
+	part(s.plain.Addr(), func() error {
+		return s.plain.run(func(c *clientConn) { go s.http1.ServeConn(c) })
+	})
 	if s.secure != nil {
 		part(s.secure.Addr(), s.secure.run)
-		part(s.secure.Addr(), func() error { return s.http.Serve(s.secure) })
+		part(s.secure.Addr(), func() error { return s.http2.Serve(s.secure) })
 	}
 	var err error
 	select {
@@ -142,10 +155,15 @@ func (s *Server) shutdown() {
 	if s.secure != nil {
 		s.secure.Close() //nolint:errcheck // it ends
 	}
-	s.http.Shutdown(ctx) //nolint:errcheck // what it could not end is closed below
+	s.plain.Close() //nolint:errcheck // it ends
+	var ending sync.WaitGroup
+	ending.Go(func() { s.http1.Shutdown(ctx) }) //nolint:errcheck // what it could not end is closed below
+	s.http2.Shutdown(ctx)                       //nolint:errcheck // the same
+	ending.Wait()
 	s.awaitTLS(ctx)
 	s.endLife()
-	s.http.Close()
+	s.http1.Close()
+	s.http2.Close()
 	s.conns.closeAll()
 	s.awaitTLS(context.Background())
 }
@@ -169,7 +187,8 @@ func (s *Server) awaitTLS(ctx context.Context) {
 // Close stops listening and serving as the end of Serve's context does, without the grace.
 func (s *Server) Close() error {
 	s.endLife()
-	s.http.Close()
+	s.http1.Close()
+	s.http2.Close()
 	if s.plain == nil {
 		return nil
 	}

@@ -64,7 +64,7 @@ func TestWhatReachesTheOrigin(t *testing.T) {
 		{"an extension with CR", chunk + "1;x\ry\r\na\r\n0\r\n\r\n", "400", ""},
 		{"an extension with LF and another size", chunk + "1;\n2\r\nab\r\n0\r\n\r\n", "400", ""},
 		{"an extension in quotes", chunk + "1;x=\"\r\na\r\n0\r\n\r\n", "200 200", "POST /p a"},
-		{"a size before spaces", chunk + "1 \t\r\na\r\n0\r\n\r\n", "200 200", "POST /p a"},
+		{"a size before spaces", chunk + "1 \t\r\na\r\n0\r\n\r\n", "400", ""},
 		{"a size and a word", chunk + "1 x\r\na\r\n0\r\n\r\n", "400", ""},
 		{"a chunk that no line ends", chunk + "1\r\na0\r\n\r\n", "400", ""},
 		{"a chunk ended by CR alone", chunk + "1\r\na\r0\r\n\r\n", "400", ""},
@@ -125,10 +125,12 @@ func TestWhatReachesTheOrigin(t *testing.T) {
 		{"an upgrade that Connection does not list", get + "Upgrade: websocket\r\n\r\n", "200 200", "GET /p "},
 		{"an upgrade with a body", post + "Connection: Upgrade\r\nUpgrade: websocket\r\nContent-Length: 4\r\n\r\nabcd", "200 200", "POST /p abcd"},
 		{"an upgrade that the origin does not take", get + "Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n", "200 200", "GET /p "},
-		{"HTTP/2 by prior knowledge", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "400", ""},
+		{"HTTP/2 by prior knowledge", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "505", ""},
 
 		// First lines.
-		{"an empty line before", "\r\n" + get + "\r\n", "400", ""},
+		{"an empty line before", "\r\n" + get + "\r\n", "200 200", "GET /p "},
+		{"two empty lines before", "\r\n\r\n" + get + "\r\n", "400", ""},
+		{"LF alone before", "\n" + get + "\r\n", "400", ""},
 		{"a version to come", "GET /p HTTP/1.2\r\n" + host + "\r\n", "200 200", "GET /p "},
 		{"another major version", "GET /p HTTP/3.0\r\n" + host + "\r\n", "505", ""},
 		{"a version of two digits", "GET /p HTTP/1.10\r\n" + host + "\r\n", "400", ""},

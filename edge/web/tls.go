@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"os"
 	"sync"
-	"syscall"
 	"time"
 )
 
@@ -26,16 +25,14 @@ const (
 	defaultHandshakes = 1024
 )
 
-// tlsListener accepts connections over TLS, shakes hands beside each other, and gives what came of it to net/http: for HTTP/2 the TLS
-// connection itself, which net/http knows by its type, for HTTP/1.1 one under the wire check. It owns the goroutines that shake hands.
+// tlsListener accepts connections over TLS, shakes hands beside each other, and gives what came of it to who serves it: for HTTP/2
+// net/http, which accepts from it, for HTTP/1.1 the server's own. It owns the goroutines that shake hands.
 type tlsListener struct {
-	net.Listener
+	*listener
 	server     *Server
 	config     *tls.Config
 	handshakes chan struct{} // a slot for each that is under way
-	ready      chan net.Conn
-	done       chan struct{}
-	stop       sync.Once
+	ready      chan net.Conn // by HTTP/2
 	running    sync.WaitGroup
 
 	mu     sync.Mutex
@@ -44,63 +41,33 @@ type tlsListener struct {
 
 func newTLSListener(l net.Listener, s *Server) *tlsListener {
 	return &tlsListener{
-		Listener: l, server: s, config: s.tlsConfig(),
-		handshakes: make(chan struct{}, s.config.MaxHandshakes), ready: make(chan net.Conn), done: make(chan struct{}),
+		listener: newListener(l, s.conns), server: s, config: s.tlsConfig(),
+		handshakes: make(chan struct{}, s.config.MaxHandshakes), ready: make(chan net.Conn),
 	}
 }
 
 // run accepts until the listener is closed or fails.
 func (l *tlsListener) run() error {
-	var delay time.Duration
-	for {
+	return l.listener.run(func(conn *clientConn) {
 		select {
 		case l.handshakes <- struct{}{}:
+			l.begin(conn)
 		case <-l.done:
-			return net.ErrClosed
+			conn.Close()
 		}
-		conn, err := l.server.conns.accept(l.Listener, l.done)
-		if err != nil {
-			<-l.handshakes
-			if passes(err) {
-				delay = min(max(2*delay, 5*time.Millisecond), time.Second)
-				wait := time.NewTimer(delay)
-				select {
-				case <-wait.C:
-				case <-l.done:
-					wait.Stop()
-				}
-				continue
-			}
-			return err
-		}
-		delay = 0
-		if !l.begin(conn) {
-			return net.ErrClosed
-		}
-	}
-}
-
-// passes reports whether Accept may work again after err: for lack of descriptors or memory, or a client that left.
-func passes(err error) bool {
-	for _, e := range []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.ECONNABORTED} {
-		if errors.Is(err, e) {
-			return true
-		}
-	}
-	return false
+	})
 }
 
 // begin serves conn on a goroutine of its own, unless the listener is closed.
-func (l *tlsListener) begin(conn *clientConn) bool {
+func (l *tlsListener) begin(conn *clientConn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
 		conn.Close()
 		<-l.handshakes
-		return false
+		return
 	}
 	l.running.Go(func() { l.serve(conn) })
-	return true
 }
 
 // serve shakes hands and hands the connection on.
@@ -113,12 +80,12 @@ func (l *tlsListener) serve(raw *clientConn) {
 		raw.Close()
 		return
 	}
-	var serves net.Conn = conn
-	if state := conn.ConnectionState(); state.NegotiatedProtocol != protoH2 {
-		serves = &wireConn{Conn: conn, writeStall: l.server.config.WriteStall, tls: &state}
+	if conn.ConnectionState().NegotiatedProtocol != protoH2 {
+		go l.server.http1.ServeConn(conn) // on a stack that no handshake has stretched
+		return
 	}
 	select {
-	case l.ready <- serves:
+	case l.ready <- conn:
 	case <-l.done:
 		raw.Close()
 	}
@@ -142,15 +109,10 @@ func (l *tlsListener) Accept() (net.Conn, error) {
 
 // Close implements net.Listener; connections stay open.
 func (l *tlsListener) Close() error {
-	var err error
-	l.stop.Do(func() {
-		l.mu.Lock()
-		l.closed = true
-		l.mu.Unlock()
-		close(l.done)
-		err = l.Listener.Close()
-	})
-	return err
+	l.mu.Lock()
+	l.closed = true
+	l.mu.Unlock()
+	return l.listener.Close()
 }
 
 // http2Bounds are those that net/http holds a connection of HTTP/2 to; its header list and idle time are those of HTTP/1.1.

@@ -96,7 +96,7 @@ func TestClientsThatStall(t *testing.T) {
 		want        int // 0: no answer
 	}{
 		{"says nothing", "", 0},
-		{"half a head", "GET / HTTP/1.1\r\nHost: www.exam", 0},
+		{"half a head", "GET / HTTP/1.1\r\nHost: www.exam", 408},
 		{"half a body", "POST / HTTP/1.1\r\nHost: www.example.com\r\nContent-Length: 10\r\n\r\nhalf", 408},
 		{"half a chunk", "POST / HTTP/1.1\r\nHost: www.example.com\r\nTransfer-Encoding: chunked\r\n\r\n10\r\nhalf", 408},
 	} {

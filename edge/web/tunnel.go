@@ -1,13 +1,14 @@
 package web
 
 import (
-	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/guardyn-edge/guardyn/edge/http1"
 )
 
 // tunnel joins client and origin once both have left HTTP for WebSocket (RFC 6455 §4), until one of them breaks off
@@ -17,7 +18,7 @@ func (x *exchange) tunnel(c *originConn, t *transit) {
 	a := &t.head
 	upgrade := a.get("Upgrade")
 	if len(x.r.Header["Upgrade"]) == 0 || !strings.EqualFold(upgrade, "websocket") ||
-		!isToken(a.connection, "upgrade") || isToken(a.connection, "close") || a.chunked || a.length > 0 {
+		!http1.Lists(a.connection, "upgrade") || http1.Lists(a.connection, "close") || a.chunked || a.length > 0 {
 		x.originFailed(headError("it switches to a protocol that was not asked for"))
 		return
 	}
@@ -27,11 +28,12 @@ func (x *exchange) tunnel(c *originConn, t *transit) {
 	x.came(http.StatusSwitchingProtocols)
 	x.runResponsePhases()
 	h["Connection"], h["Upgrade"] = []string{"Upgrade"}, []string{upgrade}
-	client, buffered, err := x.w.Hijack()
-	if err != nil {
-		x.originFailed(fmt.Errorf("take the client's connection over: %w", err))
+	w, ok := x.w.ResponseWriter.(*http1.Response)
+	if !ok {
+		x.originFailed(headError("it switches to a protocol that HTTP/2 has no place for"))
 		return
 	}
+	client := w.Hijack()
 	defer client.Close()
 	x.w.status = http.StatusSwitchingProtocols
 	if x.w.version != "" {
@@ -48,17 +50,13 @@ func (x *exchange) tunnel(c *originConn, t *transit) {
 		return
 	}
 	x.endTrace(x.server.config.Now()) // a WebSocket may last for days
-	var first io.Reader
-	if n := buffered.Reader.Buffered(); n > 0 {
-		first = io.LimitReader(buffered.Reader, int64(n))
-	}
 	x.w.bytes += int64(len(t.body.in))
-	x.join(client, c, first)
+	x.join(client, c)
 }
 
 // join copies both ways until nothing has passed either way for Config.StreamIdleTimeout or, once one side is done,
-// Config.IdleTimeout. first is what of the client has come already, nil for nothing.
-func (x *exchange) join(client net.Conn, c *originConn, first io.Reader) {
+// Config.IdleTimeout.
+func (x *exchange) join(client net.Conn, c *originConn) {
 	var half atomic.Bool // one of both has ended its side
 	idle := newIdleClock(x.server.config.StreamIdleTimeout)
 	c.idle = nil // this one measures both ways
@@ -66,15 +64,9 @@ func (x *exchange) join(client net.Conn, c *originConn, first io.Reader) {
 		client.Close()
 		c.release()
 	}
-	oneWay := func(dst, src net.Conn, first io.Reader) (n int64) {
+	oneWay := func(dst, src net.Conn) (n int64) {
 		buf := x.server.buffers.Get()
 		defer x.server.buffers.Put(buf)
-		if first != nil {
-			if _, err := io.CopyBuffer(struct{ io.Writer }{dst}, struct{ io.Reader }{first}, buf); err != nil {
-				end()
-				return n
-			}
-		}
 		var until time.Time
 		for {
 			m, err := idle.read(src, &until, buf)
@@ -105,8 +97,8 @@ func (x *exchange) join(client net.Conn, c *originConn, first io.Reader) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		oneWay(c, client, first)
+		oneWay(c, client)
 	}()
-	x.w.bytes += oneWay(client, c, nil)
+	x.w.bytes += oneWay(client, c)
 	<-done
 }

@@ -1,13 +1,9 @@
 package web
 
 import (
-	"errors"
 	"fmt"
-	"io"
-	"net"
 	"strings"
 	"testing"
-	"testing/iotest"
 )
 
 const head = "POST /p HTTP/1.1\r\nHost: www.example.com\r\n"
@@ -70,7 +66,7 @@ var framingCases = []struct {
 	{"a last chunk ended by LF", head + "Transfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\n\n", 400},
 	{"a trailer that is folded", head + "Transfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\nX: a\r\n b\r\n\r\n", 400},
 	{"HTTP/0.9", "GET /p\r\n\r\n", 400},
-	{"HTTP/2.0 in a line", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 400},
+	{"HTTP/2.0 in a line", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 505},
 	{"a header of 100 KiB", head + "X: " + strings.Repeat("a", 100<<10) + "\r\n\r\n", 431},
 	{"two spaces before the version", "POST /p  HTTP/1.1\r\nHost: www.example.com\r\n\r\n", 400},
 	{"a tab in the request line", "POST\t/p HTTP/1.1\r\nHost: www.example.com\r\n\r\n", 400},
@@ -137,48 +133,6 @@ func TestRefusalKeepsItsPlaceAmongPipelinedRequests(t *testing.T) {
 	}
 	if reached := o.take(); len(reached) != 2 {
 		t.Errorf("the origin got %+v", reached)
-	}
-}
-
-// piece is a connection that yields its bytes in reads of one size.
-type piece struct {
-	net.Conn
-	io.Reader
-}
-
-func (p piece) Read(b []byte) (int, error) { return p.Reader.Read(b) }
-
-func TestScannerDoesNotDependOnHowBytesArrive(t *testing.T) {
-	for _, tc := range framingCases {
-		read := func(wrap func(io.Reader) io.Reader, size int) (string, wireState) {
-			c := &wireConn{Conn: piece{Reader: wrap(strings.NewReader(tc.bytes))}}
-			c.eager.Store(true) // a read of one octet is one
-			var out strings.Builder
-			buf := make([]byte, size)
-			for {
-				k, err := c.Read(buf)
-				out.Write(buf[:k])
-				if err != nil {
-					if !errors.Is(err, io.EOF) {
-						t.Fatal(err)
-					}
-					return out.String(), c.state
-				}
-			}
-		}
-		whole := func(r io.Reader) io.Reader { return r }
-		_, want := read(whole, len(tc.bytes)+1)
-		for name, wrap := range map[string]func(io.Reader) io.Reader{"whole": whole, "halves": iotest.HalfReader, "bytes": iotest.OneByteReader} {
-			for _, size := range []int{1, 2, 7, 4096} {
-				out, state := read(wrap, size)
-				if (state == stateRefused) != (want == stateRefused) {
-					t.Errorf("%s, %s by %d: refused is %v", tc.name, name, size, state == stateRefused)
-				}
-				if state != stateRefused && out != tc.bytes {
-					t.Errorf("%s, %s by %d: delivered %q", tc.name, name, size, out)
-				}
-			}
-		}
 	}
 }
 

@@ -43,14 +43,17 @@ var inOrder = []struct {
 	{"requests of one zone handled at once", limit{"", "", "edge/web TestRequestsOfOneZoneAreBounded TestMostOfTheSlots"}},
 	{"requests of one zone", limit{"zone .RequestRate", "n", "edge/web TestRateLimit"}},
 	{"body of a request", limit{"zone .RequestBody", "b", "edge/web TestBodyCeiling"}},
-	{"head of a request", limit{"edge/web maxHeaderBytes", "b", "edge/web TestFramingThatIsReadInTwoWaysIsRefused TestBoundsOfHTTP2"}},
+	{"head of a request", limit{"edge/http1 MaxHead", "b", "edge/http1 TestRequests"}},
 	{"time for a head", limit{"edge/web .HeaderTimeout", "t", "edge/web TestClientsThatStall"}},
 	{"time between requests", limit{"edge/web .IdleTimeout", "t", "edge/web TestClientsThatStall"}},
 	{"silence in a body", limit{"edge/web .BodyStall", "t", "edge/web TestClientsThatStall"}},
 	{"a client that takes nothing of its answer", limit{"edge/web .WriteStall", "t", "edge/web TestClientThatTakesNothing TestStreamThatTakesNothingIsReset"}},
-	{"the line before a chunk", limit{"edge/web maxChunkLine", "b", "edge/web TestFramingThatIsReadInTwoWaysIsRefused"}},
-	{"digits of a chunk's size", limit{"edge/web maxChunkDigits", "n", "edge/web TestWhatReachesTheOrigin"}},
-	{"trailer section of a request", limit{"edge/web maxTrailer", "b", "edge/web TestWhatReachesTheOrigin"}},
+	{"the line before a chunk", limit{"edge/http1 maxChunkLine", "b", "edge/http1 TestRequests"}},
+	{"digits of a chunk's size", limit{"edge/http1 maxChunkDigits", "n", "edge/http1 TestRequests"}},
+	{"octets that frame chunks, beyond 8 for each octet in them", limit{"edge/http1 maxFraming", "b", "edge/http1 TestRequests"}},
+	{"trailer section of a request", limit{"edge/http1 maxTrailer", "b", "edge/http1 TestRequests"}},
+	{"what is read of a body that nobody wants", limit{"edge/http1 maxDrain", "b", "edge/http1 TestBodyThatNobodyReads"}},
+	{"time for that", limit{"edge/web lingerTime", "t", "edge/http1 TestBodyThatDoesNotCome"}},
 	{"addresses of `X-Forwarded-For` that are believed", limit{"edge/web maxChain", "n", "edge/web TestChainIsBounded"}},
 	{"nodes of the platform that a request may pass", limit{"edge/web maxLoops", "n", "edge/web TestLoopsEnd"}},
 	{"TLS handshakes under way", limit{"edge/web .MaxHandshakes", "n", "edge/web TestHandshakesAreBounded"}},
@@ -223,7 +226,7 @@ var elsewhere = map[string]string{
 	"edge/dns":   "maxPointer",       // of the format
 	"edge/rrset": "MaxName maxLabel", // of the format
 	"edge/probe": "maxDetail",        // of one report
-	"edge/web":   "maxFetches maxLine maxRefused maxRounds maxSmallBody maxSweep maxTold",
+	"edge/web":   "maxFetches maxChunkLine maxRefused maxRounds maxSmallBody maxSweep maxTold",
 }
 
 // ownPages are rooms of the edge whose bounds are on a page of their own, docs/guide/cache.md and docs/guide/functions.md.
