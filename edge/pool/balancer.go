@@ -38,7 +38,7 @@ type Sticky struct {
 }
 
 // Value of the cookie that keeps a client on o. It is the same on each node and tells nothing of o to who does
-// not know the zone's id. Empty when o is not of the balancer.
+// not know the zone's id. Empty when o is not of the balancer's pools, or of its fallback alone.
 func (s *Sticky) Value(o *Origin) string { return s.values[o] }
 
 // Sticky is nil when the balancer keeps nobody on an origin.
@@ -151,15 +151,12 @@ func (s *Set) Next(host string, c Client, tried []*Origin) *Origin {
 	return o
 }
 
-// compileSticky gives each origin of b the value of its cookie.
+// compileSticky gives each origin of b the value of its cookie. Those of the fallback pool have none: nobody is to stay there once
+// the others are well.
 func (b *Balancer) compileSticky(id zone.ID, config *zone.Sticky) {
 	e := config.Effective()
 	s := &Sticky{Cookie: e.Cookie, TTL: time.Duration(e.TTL), values: make(map[*Origin]string), origins: make(map[string]*Origin)}
-	pools := b.pools
-	if b.fallback != nil {
-		pools = append(slices.Clone(pools), b.fallback)
-	}
-	for _, p := range pools {
+	for _, p := range b.pools {
 		for _, o := range p.origins {
 			v := stickyValue(id, o)
 			s.values[o] = v

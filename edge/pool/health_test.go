@@ -320,6 +320,27 @@ func TestSticky(t *testing.T) {
 	}
 }
 
+// Who was served by the fallback pool goes back as soon as another origin is well.
+func TestNobodyStaysWithTheFallback(t *testing.T) {
+	host := zone.MustName("www.example.com")
+	s := compile(t, &zone.Zone{
+		Pools:         map[string]zone.Pool{"main": {Origins: origins(1)}, "sorry": {Origins: []zone.Origin{{Name: "s", Address: "192.0.2.200"}}}},
+		LoadBalancers: map[zone.Name]zone.LoadBalancer{host: {Pools: []string{"main"}, Fallback: "sorry", Sticky: &zone.Sticky{}}},
+	}, nil)
+	main, sorry := s.Pool("main")[0], s.Pool("sorry")[0]
+	main.SetHealth(Unhealthy, "down")
+	got := s.Pick("www.example.com", client)
+	sticky := s.Balancer("www.example.com").Sticky()
+	if got != sorry || sticky.Value(got) != "" || sticky.Value(main) == "" {
+		t.Fatalf("served by %s, whose cookie is %q", got.Name, sticky.Value(got))
+	}
+	main.SetHealth(Healthy, "")
+	as := Client{Addr: client.Addr, Sticky: func(string) string { return stickyValue("", sorry) }}
+	if got := s.Pick("www.example.com", as); got != main {
+		t.Errorf("stuck to %s", got.Name)
+	}
+}
+
 func TestNext(t *testing.T) {
 	m := NewMonitor()
 	s, err := Compile(&zone.Zone{
