@@ -100,6 +100,9 @@ func cleanRequestHeader(r *http.Request, trustedPeer bool) {
 	}
 }
 
+// CleanRequest takes from the header of a request what a node takes from it, of a client that is no trusted proxy, before rules see it.
+func CleanRequest(r *http.Request) { cleanRequestHeader(r, false) }
+
 // dropHopByHop takes from h the fields that end at this hop, whatever Connection lists among them.
 func dropHopByHop(h http.Header) {
 	for _, v := range h["Connection"] {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/guardyn-edge/guardyn/api"
 	"github.com/guardyn-edge/guardyn/edge/rules"
+	"github.com/guardyn-edge/guardyn/edge/web"
 	"github.com/guardyn-edge/guardyn/zone"
 )
 
@@ -86,6 +87,11 @@ func (t testRequest) request(z zone.Name) (*rules.Request, error) {
 		}
 		r.Header.Set(key, value)
 	}
+	asked := http.Request{Method: r.Method, ProtoMajor: int(r.Version[0] - '0'), Header: r.Header}
+	if asked.ProtoMajor == 1 {
+		asked.ProtoMinor = int(r.Version[len(r.Version)-1] - '0')
+	}
+	web.CleanRequest(&asked)
 	return r, errors.Join(problems...)
 }
 
@@ -99,7 +105,7 @@ no rate limit counts. FILE is YAML or JSON (- is standard input):
 
   method: POST                            default GET
   url: https://www.example.com/path?a=1   absolute; its host is in the zone
-  headers: {user-agent: curl/8}           a request has no others
+  headers: {user-agent: curl/8}           a request has no others; what nodes take from a client's is left out
   client: 192.0.2.7                       default 192.0.2.1
   version: "2"                            1.0, 1.1 (default) or 2
   sni: www.example.com                    of https; default the host
