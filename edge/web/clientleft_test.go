@@ -6,13 +6,13 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
 
 	"golang.org/x/net/http2"
 
-	"github.com/guardyn-edge/guardyn/edge/pool"
 	"github.com/guardyn-edge/guardyn/zone"
 )
 
@@ -114,26 +114,50 @@ func TestClientThatLeavesIsNotTheOriginsFault(t *testing.T) {
 	}
 }
 
-// A client that is shut out by an origin that does fail leaves the origin its failure.
-func TestOriginThatFailsAClientIsEjected(t *testing.T) {
-	n := startNode(t)
-	hangsUp := scriptedOrigin(t, func(_ int, c net.Conn, b *bufio.Reader) { b.ReadByte() }) //nolint:errcheck // whatever it is
-	view := n.publish(site(hangsUp, func(z *zone.Zone) {
-		p := z.Pools["main"]
-		p.OutlierDetection = &zone.OutlierDetection{ConsecutiveFailures: 1, BaseEjectionTime: zone.Duration(time.Hour)}
-		p.Origins = append(p.Origins, zone.Origin{Name: "b", Address: hangsUp, HostHeader: "b"})
-		z.Pools["main"] = p
-	}))
-	if got := n.get("/"); got.status != 502 {
-		t.Errorf("got %d, want 502", got.status)
-	}
-	var out []*pool.Origin
-	for _, o := range view.Host("www.example.com").Pools.Pool("main") {
-		if !o.Usable() {
-			out = append(out, o)
-		}
-	}
-	if len(out) != 1 {
-		t.Errorf("%d origins are ejected, want one", len(out))
+// An origin that hangs up is ejected for it, unless it waited for its client.
+func TestOriginThatHangsUpIsEjected(t *testing.T) {
+	const head = "POST / HTTP/1.1\r\nHost: www.example.com\r\nConnection: close\r\n"
+	for _, tt := range []struct {
+		name, request string
+		ejected       int
+	}{
+		{"without a body", "GET / HTTP/1.1\r\nHost: www.example.com\r\nConnection: close\r\n\r\n", 1},
+		{"behind the body", head + "Content-Length: 4\r\n\r\nbody", 1},
+		{"behind a body in chunks", head + "Transfer-Encoding: chunked\r\n\r\n4\r\nbody\r\n0\r\n\r\n", 1},
+		{"amid a body of which more is awaited", head + "Content-Length: 100000\r\n\r\nhalf", 0},
+		{"amid one in chunks", head + "Transfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n", 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			n := startNode(t)
+			hangsUp := scriptedOrigin(t, func(_ int, c net.Conn, b *bufio.Reader) {
+				r, err := http.ReadRequest(b)
+				if err != nil {
+					return
+				}
+				io.ReadFull(r.Body, make([]byte, 4)) //nolint:errcheck // of what comes
+				if tt.ejected > 0 {
+					io.Copy(io.Discard, r.Body) //nolint:errcheck // likewise
+				}
+			})
+			view := n.publish(site(hangsUp, func(z *zone.Zone) {
+				p := z.Pools["main"]
+				p.OutlierDetection = &zone.OutlierDetection{ConsecutiveFailures: 1, BaseEjectionTime: zone.Duration(time.Hour)}
+				p.Origins = append(p.Origins, zone.Origin{Name: "b", Address: hangsUp, HostHeader: "b"})
+				z.Pools["main"] = p
+			}))
+			if got := n.exchangeRaw(tt.request); len(got) != 1 || got[0].status != 502 {
+				t.Errorf("got %+v, want 502", got)
+			}
+			n.end()
+			ejected := 0
+			for _, o := range view.Host("www.example.com").Pools.Pool("main") {
+				if !o.Usable() {
+					ejected++
+				}
+			}
+			if ejected != tt.ejected {
+				t.Errorf("%d origins are ejected, want %d", ejected, tt.ejected)
+			}
+		})
 	}
 }

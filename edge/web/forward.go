@@ -273,9 +273,10 @@ func (x *exchange) waitsOn(c *originConn, err error) bool {
 // originFailed answers for an origin that did not. What the client is to blame for, or its leaving, is no error of the origin's.
 func (x *exchange) originFailed(err error) {
 	x.result.Latency = time.Since(x.sent)
-	unread := false
+	unread, awaited := false, false
 	if b := x.body; b != nil {
 		failure, stalled := b.failure(), b.stalled.Load()
+		awaited = b.awaited()
 		if x.stopBody != nil {
 			x.stopBody() // an answer must not wait for the client's body
 		}
@@ -287,7 +288,10 @@ func (x *exchange) originFailed(err error) {
 	if x.left() {
 		x.clientLeft()
 	}
-	x.originErr, x.result.Err = err, err
+	x.originErr = err
+	if !awaited {
+		x.result.Err = err // else whoever sends a body slowly could have origins ejected that do not wait for it
+	}
 	x.tryFailed(err)
 	x.server.counters.originErrors.Add(1)
 	if unread {
@@ -298,6 +302,13 @@ func (x *exchange) originFailed(err error) {
 		return
 	}
 	x.fail(http.StatusBadGateway, "The site's server could not be reached.")
+}
+
+// awaited reports whether more of the body is waited for.
+func (b *requestBody) awaited() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.reading
 }
 
 // bodyFailed answers for a body that did not come to its end; false: it did not fail, or the client left.
