@@ -156,28 +156,31 @@ func (s *Set) Len(phase zone.Phase) int {
 // Matching yields the rules of phase that match r, in order, each evaluated when its turn comes, so that
 // what the caller changes in r is seen by the rules after it.
 func (s *Set) Matching(phase zone.Phase, r *Request) iter.Seq[*Rule] {
+	// It is inlined, so that neither this function nor the body of the caller's loop is on the heap.
+	return func(yield func(*Rule) bool) { s.match(phase, r, yield) }
+}
+
+func (s *Set) match(phase zone.Phase, r *Request, yield func(*Rule) bool) {
 	if s == nil {
-		return none
+		return
 	}
 	of, ok := s.phases[phase]
 	if !ok {
-		return none
+		return
 	}
-	return func(yield func(*Rule) bool) {
-		r.lists(&s.lists)
-		if of.index == nil {
-			for i := range of.rules {
-				if of.rules[i].matches(r) && !yield(&of.rules[i]) {
-					return
-				}
-			}
-			return
-		}
-		c := of.index.candidates(r)
-		for i := c.next(r, 0); i < len(of.rules); i = c.next(r, i+1) {
+	r.lists(&s.lists)
+	if of.index == nil {
+		for i := range of.rules {
 			if of.rules[i].matches(r) && !yield(&of.rules[i]) {
 				return
 			}
+		}
+		return
+	}
+	c := of.index.candidates(r)
+	for i := c.next(r, 0); i < len(of.rules); i = c.next(r, i+1) {
+		if of.rules[i].matches(r) && !yield(&of.rules[i]) {
+			return
 		}
 	}
 }
@@ -190,8 +193,6 @@ func (s *Set) Errors() uint64 {
 	}
 	return s.errors.Load()
 }
-
-func none(func(*Rule) bool) {}
 
 func (rule *Rule) matches(r *Request) bool {
 	if rule.program == nil {
