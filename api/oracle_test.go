@@ -41,9 +41,6 @@ func TestNestedReferencesTellNothing(t *testing.T) {
 	// Two zones of the caller's that hold the same take what names the foreign and the absent thing; two absent
 	// names show what the answer for an absent one is.
 	for _, row := range []struct{ what, method, target, body, foreign, absent string }{
-		{"a zone's name", "POST", "/v1/zones", `{"name":"%s"}`, "acme.example", "nope.example"},
-		{"a zone below another's", "POST", "/v1/zones", `{"name":"%s"}`, "www.acme.example", "www.nope.example"},
-		{"a zone above another's host", "POST", "/v1/zones", `{"name":"%s"}`, "x.www.acme.example", "x.www.nope.example"},
 		{"a balancer's pool", "PUT", "/v1/zones/other.example/load-balancers/a.other.example", `{"pools":["%s"]}`, "secret-pool", "absent-pool"},
 		{"a rule's list", "PUT", "/v1/zones/other.example/rulesets/custom", `{"rules":[{"expression":"in_list(ip.src, \"%s\")","action":"block"}]}`, "secret-list", "absent-list"},
 		{"a rule's pool", "PUT", "/v1/zones/other.example/rulesets/origin", `{"rules":[{"expression":"true","action":"route","parameters":{"pool":"%s"}}]}`, "secret-pool", "absent-pool"},
@@ -68,6 +65,37 @@ func TestNestedReferencesTellNothing(t *testing.T) {
 			t.Errorf("%s:\n%s\nwant as absent\n%s", row.what, foreign, absent)
 		}
 	}
+}
+
+// A zone that could not be published beside another workspace's is refused, which tells that there is one: the name that was asked for,
+// or one above it, as the DNS tells too; nothing of what lies below.
+func TestForeignZoneNames(t *testing.T) {
+	p := newPlane(t)
+	ctx := t.Context()
+	owner, stranger := p.client("editor"), p.client("stranger")
+	for _, name := range []string{"acme.example", "secret.deep.example"} {
+		_, err := owner.CreateZone(ctx, api.NewZone{Name: name})
+		p.must(err)
+	}
+	for _, row := range []struct{ name, zone, code, says string }{
+		{"of the same name", "acme.example", "zone_taken", "another workspace has a zone of this name"},
+		{"below", "a.b.acme.example", "zone_not_delegated", "below zone acme.example of another workspace"},
+		{"above", "deep.example", "zone_not_delegated", "a zone below it belongs to another workspace"},
+	} {
+		_, err := stranger.CreateZone(ctx, api.NewZone{Name: row.zone})
+		e := wantProblem(t, err, 422, "problems")
+		if len(e.Errors) != 1 || e.Errors[0].Zone != row.zone || e.Errors[0].Code != row.code || !strings.Contains(e.Errors[0].Message, row.says) ||
+			strings.Contains(e.Errors[0].Message, "secret") {
+			t.Errorf("%s: %+v", row.name, e.Errors)
+		}
+	}
+	if l, err := stranger.Zones(ctx, api.PageOptions{}); err != nil || len(l.Items) != 0 {
+		t.Errorf("it has %+v, %v", l, err)
+	}
+	_, err := owner.AddRecord(ctx, "acme.example", api.RecordEdit{Name: "given", Type: "NS", Content: "ns.example.net."})
+	p.must(err)
+	_, err = stranger.CreateZone(ctx, api.NewZone{Name: "given.acme.example"})
+	p.must(err)
 }
 
 // flip changes the last digit of an id, so that it sorts where the id does and names nothing.

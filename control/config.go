@@ -106,7 +106,7 @@ func (r *savedRows) differs(ctx context.Context, s *Service, ws string) (bool, e
 	}
 	changed, err := r.zonesDiffer(s, ws)
 	if err == nil && !changed && len(r.orphans) > 0 {
-		changed, err = r.deletedLive(ctx, s, ws)
+		changed, err = s.deletedBy(ctx, ws, r.live, func(id zone.ID) bool { return r.orphans[id] })
 	}
 	if err != nil {
 		return false, err
@@ -165,10 +165,10 @@ const (
 	deletedSkew  = time.Hour
 )
 
-// deletedLive tells whether the workspace deleted a zone that is live. A deleted zone's owner stands in the
-// workspace's own audit log, which is read back to the making of the live snapshot.
-func (r *savedRows) deletedLive(ctx context.Context, s *Service, ws string) (bool, error) {
-	since := r.live.CreatedAt.Add(-deletedSkew)
+// deletedBy tells whether the workspace deleted a zone that is live and for whose id which is true. A deleted zone's owner stands in
+// the workspace's own audit log, which is read back to the making of the live snapshot.
+func (s *Service) deletedBy(ctx context.Context, ws string, live *SnapshotRow, which func(zone.ID) bool) (bool, error) {
+	since := live.CreatedAt.Add(-deletedSkew)
 	page := Page{Limit: MaxPage}
 	for range deletedPages {
 		rows, err := s.store.ListAudit(ctx, ws, page)
@@ -183,7 +183,7 @@ func (r *savedRows) deletedLive(ctx context.Context, s *Service, ws string) (boo
 				continue
 			}
 			var d map[string]string
-			if json.Unmarshal([]byte(a.Detail), &d) == nil && r.orphans[zone.ID(d[detailZoneID])] {
+			if json.Unmarshal([]byte(a.Detail), &d) == nil && which(zone.ID(d[detailZoneID])) {
 				return true, nil
 			}
 		}

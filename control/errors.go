@@ -113,6 +113,39 @@ func buildProblems(err error) error {
 	return e
 }
 
+// ZoneClash says how a new zone would stand to one of another workspace.
+type ZoneClash int
+
+// The clashes.
+const (
+	ClashTaken ZoneClash = iota // of the same name
+	ClashBelow                  // below it, and it does not delegate the name
+	ClashAbove                  // above it: a new zone delegates nothing
+)
+
+// ZoneClashError refuses a new zone that could not be published beside one of another workspace. Nothing was changed.
+type ZoneClashError struct {
+	Name  zone.Name
+	Kind  ZoneClash
+	Above zone.Name // of ClashBelow: the zone that it lies below
+}
+
+func (e *ZoneClashError) Error() string { return e.problem().Message }
+
+func (e *ZoneClashError) problem() Problem {
+	p := Problem{Zone: e.Name.String(), Code: "zone_not_delegated"}
+	switch e.Kind {
+	case ClashTaken:
+		p.Code = "zone_taken"
+		p.Message = "another workspace has a zone of this name, and a name belongs to one zone: have it deleted there first, or ask an operator of this platform"
+	case ClashBelow:
+		p.Message = fmt.Sprintf("it lies below zone %s of another workspace, which does not delegate it: have NS records for %s added there first", e.Above, e.Name)
+	case ClashAbove:
+		p.Message = "a zone below it belongs to another workspace, and a new zone delegates nothing: have that one deleted there, create this one with NS records for it, and have it created again"
+	}
+	return p
+}
+
 // DisruptiveError refuses an apply that can interrupt traffic and was not told that this is accepted.
 type DisruptiveError struct{ Plan *snapshot.Plan }
 

@@ -32,7 +32,8 @@ type Page struct {
 // nil, and writes its audit entry in the same transaction. ws scopes every call: a zone of another
 // workspace is ErrNotFound.
 type EditStore interface {
-	// CreateZone: ErrExists when the workspace has a zone of that name.
+	// CreateZone: ErrExists when the workspace has a zone of that name; *ZoneClashError when it could not be published beside a zone
+	// of another workspace, whoever creates or deletes others at the same time.
 	CreateZone(ctx context.Context, ws string, z ZoneRow, a AuditEntry) error
 	DeleteZone(ctx context.Context, ws string, id zone.ID, a AuditEntry) error
 	// ZoneByName and ZoneByID: ErrNotFound.

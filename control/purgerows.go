@@ -44,14 +44,14 @@ type PurgeBatch struct {
 // who has read up to a number never misses a smaller one.
 type PurgeStore interface {
 	// AddPurge gives n.Row the next number, writes it with its audit entry, drops what the log is not to keep, and returns the
-	// number. ErrNotFound when the workspace has no such zone; *PurgeRateError, and nothing done, beyond the bounds.
+	// number. Whether the workspace may purge the zone is the caller's to know. *PurgeRateError, and nothing done, beyond the bounds.
 	AddPurge(ctx context.Context, n NewPurge) (uint64, error)
 	// PurgesAfter returns at most most purges that follow a place, and no more once they have bytes of values, from one read.
 	PurgesAfter(ctx context.Context, after seal.PurgeMark, most, bytes int) (PurgeBatch, error)
 	// Purge returns one; ErrNotFound, of another workspace or zone too.
-	Purge(ctx context.Context, ws string, id zone.ID, purge string) (PurgeRow, error)
-	// ListPurges of a zone, newest first; the page key is the id.
-	ListPurges(ctx context.Context, ws string, id zone.ID, p Page) ([]PurgeRow, error)
+	Purge(ctx context.Context, ws string, of zone.Name, purge string) (PurgeRow, error)
+	// ListPurges that a workspace made of a zone, newest first; the page key is the id.
+	ListPurges(ctx context.Context, ws string, of zone.Name, p Page) ([]PurgeRow, error)
 	// PurgeIDs returns the ids of those numbers that are kept.
 	PurgeIDs(ctx context.Context, numbers []uint64) (map[uint64]string, error)
 }

@@ -3,12 +3,14 @@ package control
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"time"
 
 	"github.com/guardyn-edge/guardyn/barrier"
+	"github.com/guardyn-edge/guardyn/snapshot"
 	"github.com/guardyn-edge/guardyn/zone"
 )
 
@@ -46,20 +48,21 @@ type PurgeStatus struct {
 	Waiting []string
 }
 
-// Purge has every node drop what it cached of a zone (editor): nothing of the configuration changes by it. In p, Kind and
-// Values are read. A *ProblemsError names everything that is wrong with them; *PurgeRateError when too many were made.
+// Purge has every node drop what it cached of a zone (editor): nothing of the configuration changes by it. What is purged is what
+// nodes serve under the zone's name, by whichever id; so a zone can be purged that the workspace deleted and that is live yet. In p,
+// Kind and Values are read. A *ProblemsError names everything that is wrong with them; *PurgeRateError when too many were made.
 func (s *Service) Purge(ctx context.Context, p Principal, ref string, purge zone.Purge) (PurgeStatus, error) {
-	z, err := s.zoneFor(ctx, p, RoleEditor, ref)
+	name, err := s.purgeable(ctx, p, RoleEditor, ref)
 	if err != nil {
 		return PurgeStatus{}, err
 	}
-	purge, err = zone.Purge{Kind: purge.Kind, Values: purge.Values}.Normalize(z.Name)
+	purge, err = zone.Purge{Kind: purge.Kind, Values: purge.Values}.Normalize(name)
 	if err != nil {
-		return PurgeStatus{}, malformedBy(z.Name, "purge", err)
+		return PurgeStatus{}, malformedBy(name, "purge", err)
 	}
-	purge.Zone, purge.At = z.ID, s.stored.at(s.now()).Truncate(time.Microsecond)
+	purge.Zone, purge.At = name, s.stored.at(s.now()).Truncate(time.Microsecond)
 	row := PurgeRow{ID: newID(), Workspace: p.Workspace, By: p.actor(), Purge: purge}
-	a := s.entry(p, p.Workspace, actionPurge, z.Name.String())
+	a := s.entry(p, p.Workspace, actionPurge, name.String())
 	told := map[string]any{"purge": row.ID, "kind": string(row.Kind)}
 	if n := len(row.Values); n > 0 {
 		told["count"], told["values"] = n, row.Values[:min(n, maxPurgeTold)]
@@ -70,20 +73,69 @@ func (s *Service) Purge(ctx context.Context, p Principal, ref string, purge zone
 		KeepAge: KeepPurges, KeepRows: MaxPurges,
 	})
 	if err != nil {
-		return PurgeStatus{}, fmt.Errorf("purging %s: %w", z.Name, err)
+		return PurgeStatus{}, fmt.Errorf("purging %s: %w", name, err)
 	}
 	s.count.purges.Add(1)
-	s.log.Info("purged", "zone", z.Name.String(), "kind", string(row.Kind), "values", len(row.Values), "sequence", row.Sequence, "by", row.By)
+	s.log.Info("purged", "zone", name.String(), "kind", string(row.Kind), "values", len(row.Values), "sequence", row.Sequence, "by", row.By)
 	return s.purgeStatus(ctx, p, row)
+}
+
+// purgeable authorises p for role and returns the name of the zone that ref means: one of its workspace, or one that is live and
+// that the workspace deleted.
+func (s *Service) purgeable(ctx context.Context, p Principal, role Role, ref string) (zone.Name, error) {
+	z, err := s.zoneFor(ctx, p, role, ref)
+	if !errors.Is(err, ErrNotFound) || errors.Is(err, ErrNoRoute) {
+		return z.Name, err
+	}
+	_, row, liveErr := s.readLive(ctx)
+	if liveErr != nil {
+		return zone.Name{}, liveErr
+	}
+	snap, liveErr := s.openLive(ctx, row)
+	if liveErr != nil {
+		return zone.Name{}, liveErr
+	}
+	if snap == nil {
+		return zone.Name{}, err
+	}
+	live := liveZone(snap, ref)
+	if live == nil {
+		return zone.Name{}, err
+	}
+	deleted, auditErr := s.deletedBy(ctx, p.Workspace, row, func(id zone.ID) bool { return id == live.ID })
+	switch {
+	case auditErr != nil:
+		return zone.Name{}, auditErr
+	case !deleted:
+		return zone.Name{}, err
+	}
+	return live.Name, nil
+}
+
+// liveZone is the zone of a snapshot that ref means by name or id, nil when there is none.
+func liveZone(snap *snapshot.Snapshot, ref string) *zone.Zone {
+	if id, err := zone.ParseID(ref); err == nil {
+		return snap.Zone(id)
+	}
+	name, err := zone.ParseName(ref)
+	if err != nil {
+		return nil
+	}
+	for z := range snap.Zones() {
+		if z.Name == name {
+			return z
+		}
+	}
+	return nil
 }
 
 // PurgeByID returns a purge of a zone (viewer).
 func (s *Service) PurgeByID(ctx context.Context, p Principal, ref, id string) (PurgeStatus, error) {
-	z, err := s.zoneFor(ctx, p, RoleViewer, ref)
+	name, err := s.purgeable(ctx, p, RoleViewer, ref)
 	if err != nil {
 		return PurgeStatus{}, err
 	}
-	row, err := s.store.Purge(ctx, p.Workspace, z.ID, id)
+	row, err := s.store.Purge(ctx, p.Workspace, name, id)
 	if err != nil {
 		return PurgeStatus{}, err
 	}
@@ -100,16 +152,16 @@ func (s *Service) purgeStatus(ctx context.Context, p Principal, row PurgeRow) (P
 
 // ListPurges lists the purges of a zone that are kept, newest first (viewer). The page key is the id.
 func (s *Service) ListPurges(ctx context.Context, p Principal, ref string, page Page) (Listing[PurgeStatus], error) {
-	z, err := s.zoneFor(ctx, p, RoleViewer, ref)
+	name, err := s.purgeable(ctx, p, RoleViewer, ref)
 	if err != nil {
 		return Listing[PurgeStatus]{}, err
 	}
 	if page, err = bounded(page); err != nil {
 		return Listing[PurgeStatus]{}, err
 	}
-	rows, err := s.store.ListPurges(ctx, p.Workspace, z.ID, page)
+	rows, err := s.store.ListPurges(ctx, p.Workspace, name, page)
 	if err != nil {
-		return Listing[PurgeStatus]{}, fmt.Errorf("listing purges of %s: %w", z.Name, err)
+		return Listing[PurgeStatus]{}, fmt.Errorf("listing purges of %s: %w", name, err)
 	}
 	all, err := s.purgeStatuses(ctx, p, rows, false)
 	if err != nil {

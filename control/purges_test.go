@@ -17,6 +17,9 @@ import (
 	"github.com/guardyn-edge/guardyn/zone"
 )
 
+// names are compared as what they are.
+var names = cmp.AllowUnexported(zone.Name{})
+
 func (w *world) purge(t testing.TB, kind zone.PurgeKind, values ...string) control.PurgeStatus {
 	t.Helper()
 	st, err := w.svc.Purge(context.Background(), w.editor, "example.com", zone.Purge{Kind: kind, Values: values})
@@ -49,13 +52,13 @@ func TestPurge(t *testing.T) {
 		ctx := t.Context()
 		z := w.zone(t, w.editor, "example.com")
 		st := w.purge(t, zone.PurgeURL, "HTTPS://WWW.example.com/b/../a", "https://www.example.com/a")
-		want := zone.Purge{Sequence: 1, Zone: z.ID, Kind: zone.PurgeURL, Values: []string{"https://www.example.com/a"}, At: w.clock.now()}
-		if diff := cmp.Diff(want, st.Purge); diff != "" || st.By != "editor@example.com" {
+		want := zone.Purge{Sequence: 1, Zone: z.Name, Kind: zone.PurgeURL, Values: []string{"https://www.example.com/a"}, At: w.clock.now()}
+		if diff := cmp.Diff(want, st.Purge, names); diff != "" || st.By != "editor@example.com" {
 			t.Errorf("by %s: %s", st.By, diff)
 		}
 		second := w.purge(t, zone.PurgeAll)
 		got, err := w.svc.PurgeByID(ctx, w.viewer, string(z.ID), st.ID)
-		if diff := cmp.Diff(st, got); diff != "" || err != nil {
+		if diff := cmp.Diff(st, got, names); diff != "" || err != nil {
 			t.Errorf("by id: %v %s", err, diff)
 		}
 		l, err := w.svc.ListPurges(ctx, w.viewer, "example.com", control.Page{Limit: 1})
@@ -114,6 +117,64 @@ func TestPurge(t *testing.T) {
 	})
 }
 
+// What is purged is what nodes serve under a name, whatever became of the rows since it was published.
+func TestPurgeOfWhatIsLive(t *testing.T) {
+	databases(t, func(t *testing.T, w *world) {
+		ctx := t.Context()
+		all := zone.Purge{Kind: zone.PurgeAll}
+		old := w.zone(t, w.editor, "example.com")
+		w.apply(t, control.ApplyRequest{Message: "one", AcceptDisruption: true})
+		must := func(err error) {
+			t.Helper()
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		must(w.svc.DeleteZone(ctx, w.editor, "example.com"))
+		for _, ref := range []string{"example.com", "EXAMPLE.com.", string(old.ID)} {
+			st, err := w.svc.Purge(ctx, w.editor, ref, all)
+			if err != nil || st.Zone != old.Name {
+				t.Errorf("deleted and live, by %s: %+v, %v", ref, st, err)
+			}
+			got, err := w.svc.PurgeByID(ctx, w.viewer, ref, st.ID)
+			if err != nil || got.ID != st.ID {
+				t.Errorf("read by %s: %+v, %v", ref, got, err)
+			}
+		}
+		for name, p := range map[string]control.Principal{"by another workspace": w.stranger, "by a viewer": w.viewer} {
+			want := control.ErrNotFound
+			if p == w.viewer {
+				want = control.ErrForbidden
+			}
+			_, err := w.svc.Purge(ctx, p, "example.com", all)
+			wantError(t, "deleted and live, "+name, err, want)
+		}
+		_, err := w.svc.Purge(ctx, w.editor, "example.org", all)
+		wantError(t, "never live", err, control.ErrNotFound)
+
+		again := w.zone(t, w.editor, "example.com")
+		st, err := w.svc.Purge(ctx, w.editor, "example.com", all)
+		if err != nil || st.Zone != old.Name || again.ID == old.ID {
+			t.Errorf("made again: %+v, %v", st, err)
+		}
+		if l, err := w.svc.ListPurges(ctx, w.viewer, "example.com", control.Page{}); err != nil || len(l.Items) != 4 {
+			t.Errorf("listed: %+v, %v", l, err)
+		}
+		// What another workspace deleted is not this one's.
+		w.zone(t, w.stranger, "example.net")
+		w.apply(t, control.ApplyRequest{Message: "two", AcceptDisruption: true})
+		must(w.svc.DeleteZone(ctx, w.stranger, "example.net"))
+		_, err = w.svc.Purge(ctx, w.editor, "example.net", all)
+		wantError(t, "another workspace's", err, control.ErrNotFound)
+		_, err = w.svc.Purge(ctx, w.stranger, "example.net", all)
+		must(err)
+		// Once it is live no more there is nothing to purge.
+		w.apply(t, control.ApplyRequest{Message: "three", AcceptDisruption: true})
+		_, err = w.svc.Purge(ctx, w.stranger, "example.net", all)
+		wantError(t, "live no more", err, control.ErrNotFound)
+	})
+}
+
 func TestPurgeRate(t *testing.T) {
 	w := newWorld(t)
 	w.zone(t, w.editor, "example.com")
@@ -151,7 +212,7 @@ func TestPurgeStatements(t *testing.T) {
 		other := w.service(t, w.open(t), nil)
 		for name, svc := range map[string]*control.Service{"the same process": w.svc, "another": other} {
 			st := w.statement(t, svc, node, &at)
-			if diff := cmp.Diff([]zone.Purge{one.Purge, two.Purge}, st.Purges); diff != "" || st.To != two.Mark() || st.More || st.Floor {
+			if diff := cmp.Diff([]zone.Purge{one.Purge, two.Purge}, st.Purges, names); diff != "" || st.To != two.Mark() || st.More || st.Floor {
 				t.Errorf("%s: %+v %s", name, st, diff)
 			}
 		}

@@ -120,15 +120,18 @@ func TestForeignZoneIsAbsent(t *testing.T) {
 			t.Errorf("a foreign cursor: %v, an absent one: %v", foreign, absent)
 		}
 
-		// One name in two workspaces is no matter of editing.
-		if _, err := w.svc.CreateZone(t.Context(), w.stranger, "example.com"); err != nil {
-			t.Errorf("a name that another workspace has: %v", err)
+		// What could not be published beside it is not made.
+		for name, code := range map[string]string{"example.com": "zone_taken", "a.example.com": "zone_not_delegated"} {
+			_, err := w.svc.CreateZone(t.Context(), w.stranger, name)
+			if ps := problems(t, name, err); len(ps) != 1 || ps[0].Zone != name || ps[0].Code != code {
+				t.Errorf("%s: %+v", name, ps)
+			}
 		}
 		after, err := w.svc.Zone(t.Context(), w.viewer, string(z.ID))
 		if err != nil || after.Records != 1 {
 			t.Errorf("the zone afterwards: %+v, %v", after, err)
 		}
-		if l, err := w.svc.ListZones(t.Context(), w.stranger, control.Page{}); err != nil || len(l.Items) != 2 || l.Items[0].ID == z.ID {
+		if l, err := w.svc.ListZones(t.Context(), w.stranger, control.Page{}); err != nil || len(l.Items) != 1 || l.Items[0].ID == z.ID {
 			t.Errorf("the stranger's zones: %+v, %v", l, err)
 		}
 	})

@@ -33,7 +33,9 @@ func (s *Service) ListZones(ctx context.Context, p Principal, page Page) (Listin
 }
 
 // CreateZone adds an empty zone (editor). The name has at least two labels and is neither an address nor a
-// wildcard. ErrExists when the workspace has it already; what other workspaces have is for the build.
+// wildcard. ErrExists when the workspace has it already; a *ProblemsError too when it could not be published beside a zone of another
+// workspace: of the same name, above it, or below it without being delegated there. Else whoever creates a zone could keep everybody
+// from publishing.
 func (s *Service) CreateZone(ctx context.Context, p Principal, name string) (ZoneRow, error) {
 	if err := p.may(RoleEditor); err != nil {
 		return ZoneRow{}, err
@@ -46,6 +48,10 @@ func (s *Service) CreateZone(ctx context.Context, p Principal, name string) (Zon
 	err = s.store.CreateZone(ctx, p.Workspace, z, s.entry(p, p.Workspace, "zone.create", apex.String()))
 	if errors.Is(err, ErrExists) {
 		return ZoneRow{}, fmt.Errorf("zone %s %w", apex, ErrExists)
+	}
+	var clash *ZoneClashError
+	if errors.As(err, &clash) {
+		return ZoneRow{}, &ProblemsError{Problems: []Problem{clash.problem()}}
 	}
 	if err != nil {
 		return ZoneRow{}, fmt.Errorf("creating zone %s: %w", apex, err)

@@ -49,7 +49,7 @@ func (l *purgeLog) statement(after *seal.PurgeMark) seal.PurgeStatement {
 		}
 		for i := after.Sequence + 1; i <= to; i++ {
 			st.Purges = append(st.Purges, zone.Purge{
-				Sequence: i, Zone: "0190f6a0-0000-7000-8000-000000000001", Kind: zone.PurgeTag, Values: []string{fmt.Sprint("t", i)}, At: time.Unix(1, 0).UTC(),
+				Sequence: i, Zone: zone.MustName("example.com"), Kind: zone.PurgeTag, Values: []string{fmt.Sprint("t", i)}, At: time.Unix(1, 0).UTC(),
 			})
 		}
 		st.To, st.More = l.mark(to), to < l.n

@@ -136,7 +136,7 @@ func validatePurge(p zone.Purge) error {
 	if at != nil {
 		at = errors.New("its time is missing, or not in UTC")
 	}
-	return joined(shape("zone", string(p.Zone), uuid(string(p.Zone)), "a UUID in lower case"), kind, values, at)
+	return joined(shape("zone", p.Zone.String(), !p.Zone.IsZero(), "the name of a zone"), kind, values, at)
 }
 
 // SignPurges signs a statement, in the form of a [SignedActivation]; the signature covers "guardyn-purges-v1\n" and the JCS

@@ -17,10 +17,13 @@ import (
 
 const (
 	purgePlatform = "0190f6a0-0000-7000-8000-000000000000"
-	purgeZone     = "0190f6a0-0000-7000-8000-000000000001"
+	purgeZone     = "example.com"
 )
 
 // purgeMark is the place behind purge n of a log.
+// names are compared as what they are.
+var names = cmp.AllowUnexported(zone.Name{})
+
 func purgeMark(n uint64) PurgeMark {
 	if n == 0 {
 		return PurgeMark{}
@@ -37,7 +40,7 @@ func purges(after uint64, n int) PurgeStatement {
 	}
 	for i := range n {
 		p.Purges = append(p.Purges, zone.Purge{
-			Sequence: after + uint64(i) + 1, Zone: purgeZone, Kind: zone.PurgeTag, Values: []string{`a"\<>&`}, At: p.IssuedAt,
+			Sequence: after + uint64(i) + 1, Zone: zone.MustName(purgeZone), Kind: zone.PurgeTag, Values: []string{`a"\<>&`}, At: p.IssuedAt,
 		})
 	}
 	return p
@@ -77,7 +80,7 @@ func TestPurges(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(row.p, got); diff != "" {
+			if diff := cmp.Diff(row.p, got, names); diff != "" {
 				t.Error(diff)
 			}
 		})

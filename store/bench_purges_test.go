@@ -26,7 +26,7 @@ func BenchmarkAddPurge(b *testing.B) {
 					_, err := db.AddPurge(b.Context(), control.NewPurge{
 						Row: control.PurgeRow{
 							ID: uuid.NewString(), Workspace: "w1",
-							Purge: zone.Purge{Zone: zone.ID(strings.Repeat("a", 36)), Kind: zone.PurgeTag, Values: []string{"a-tag"}, At: at},
+							Purge: zone.Purge{Zone: zone.MustName("example.com"), Kind: zone.PurgeTag, Values: []string{"a-tag"}, At: at},
 						},
 						Audit:    control.AuditEntry{ID: uuid.NewString(), At: at},
 						ZoneMost: control.MaxZonePurges, WorkspaceMost: control.MaxWorkspacePurges, Window: control.PurgeWindow,
@@ -95,8 +95,8 @@ func seedPurges(b *testing.B, database, url string, rows int) {
 	for _, statement := range []string{
 		before,
 		`UPDATE edge.purge_log SET head = ` + fmt.Sprint(rows) + `, head_id = (SELECT ` + strings.ReplaceAll(pad, "n::", fmt.Sprint(rows)+"::") + `)`,
-		`INSERT INTO edge.purge (sequence, id, workspace_id, zone_id, kind, value_list, at, by)
-		 SELECT n, ` + pad + `, 'w1', '` + strings.Repeat("a", 36) + `', 'tag', '["a-tag"]', ` + at + `, 'ada@example.net' FROM ` + series,
+		`INSERT INTO edge.purge (sequence, id, workspace_id, zone, kind, value_list, at, by)
+		 SELECT n, ` + pad + `, 'w1', 'example.com', 'tag', '["a-tag"]', ` + at + `, 'ada@example.net' FROM ` + series,
 		after,
 	} {
 		if database == "SQLite" {

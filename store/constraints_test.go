@@ -19,6 +19,12 @@ import (
 // fill gives a database one row of each kind, and two published versions, of which the second is live.
 func fill(t testing.TB, db *store.DB) {
 	t.Helper()
+	fillWith(t, db, func(z control.ZoneRow, a control.AuditEntry) error { return db.CreateZone(t.Context(), "w1", z, a) })
+}
+
+// fillWith is fill, with another way to create the zone.
+func fillWith(t testing.TB, db *store.DB, create func(control.ZoneRow, control.AuditEntry) error) {
+	t.Helper()
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	entry := func() control.AuditEntry { return control.AuditEntry{ID: uuid.NewString(), At: at, Workspace: "w1"} }
 	must := func(err error) {
@@ -33,7 +39,7 @@ func fill(t testing.TB, db *store.DB) {
 	must(db.CreateToken(t.Context(), control.Token{ID: "t1", UserID: "u1", Workspace: "w1", CreatedAt: at}, entry()))
 	must(db.CreateNode(t.Context(), control.Node{ID: "n1", Name: "fra1", CreatedAt: at}, control.Token{ID: "t2", Hash: [32]byte{2}, CreatedAt: at}, entry()))
 	z := control.ZoneRow{ID: zone.ID(strings.Repeat("a", 36)), Name: zone.MustName("example.com"), CreatedAt: at}
-	must(db.CreateZone(t.Context(), "w1", z, entry()))
+	must(create(z, entry()))
 	a := control.RecordRow{ID: "r1", Record: zone.Record{Name: z.Name, Type: 1, Content: "192.0.2.1"}}
 	must(db.ChangeRecords(t.Context(), "w1", z.ID, control.RecordChange{Insert: []control.RecordRow{a}}, 0, entry()))
 	_, err := db.PutObject(t.Context(), "w1", z.ID, control.ObjectRow{Kind: control.KindPool, Name: "main", Body: []byte(`{}`)}, 0, entry())
@@ -141,11 +147,12 @@ var refused = []struct{ name, on, statement, by string }{
 	{"the log of purges gone", "", `DELETE FROM edge.purge_log`, "never deleted"},
 	{"a second log of purges", "", `INSERT INTO edge.purge_log (one, head, head_id, floor, floor_id) VALUES (2, 0, '', 0, '')`, ""},
 	{"a log of purges replaced", "SQLite", `REPLACE INTO edge.purge_log (one, head, head_id, floor, floor_id) VALUES (1, 0, '', 0, '')`, "one row"},
+	{"the names' lock gone", "", `DELETE FROM edge.zone_names`, "never deleted"},
 	{"a purge changed", "", `UPDATE edge.purge SET kind = 'tag'`, "never changes"},
 	{"a purge gone that nodes may lack", "", `DELETE FROM edge.purge`, "may not have it yet"},
 	{"purges emptied", "Postgres", `TRUNCATE edge.purge`, "never changes"},
-	{"a purge without its number", "", `INSERT INTO edge.purge SELECT 9, '` + strings.Repeat("9", 36) + `', workspace_id, zone_id, kind, value_list, at, by FROM edge.purge`, "not the one that was taken"},
-	{"a purge replaced", "SQLite", `REPLACE INTO edge.purge SELECT sequence, id, workspace_id, zone_id, 'tag', value_list, at, by FROM edge.purge`, "not the one that was taken"},
+	{"a purge without its number", "", `INSERT INTO edge.purge SELECT 9, '` + strings.Repeat("9", 36) + `', workspace_id, zone, kind, value_list, at, by FROM edge.purge`, "not the one that was taken"},
+	{"a purge replaced", "SQLite", `REPLACE INTO edge.purge SELECT sequence, id, workspace_id, zone, 'tag', value_list, at, by FROM edge.purge`, "not the one that was taken"},
 
 	{"a window without coordinated", "", `UPDATE edge.platform SET confirm_window_ms = 20000`, "check"},
 	{"a window too short", "", `UPDATE edge.platform SET rollout_mode = 'coordinated', confirm_window_ms = 19999`, "check"},
@@ -178,7 +185,7 @@ func TestDatabaseRefuses(t *testing.T) {
 			_, err := db.AddPurge(t.Context(), control.NewPurge{
 				Row: control.PurgeRow{
 					ID: uuid.NewString(), Workspace: "w1",
-					Purge: zone.Purge{Zone: zone.ID(strings.Repeat("a", 36)), Kind: zone.PurgeAll, At: time.Unix(1, 0)},
+					Purge: zone.Purge{Zone: zone.MustName("example.com"), Kind: zone.PurgeAll, At: time.Unix(1, 0)},
 				},
 				Audit: control.AuditEntry{ID: uuid.NewString(), At: time.Unix(1, 0)}, ZoneMost: 1, WorkspaceMost: 1, KeepAge: time.Hour, KeepRows: 1,
 			})

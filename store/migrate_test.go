@@ -3,6 +3,7 @@ package store_test
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -47,11 +48,21 @@ func TestMigrateWhatIsThere(t *testing.T) {
 			}
 			old, err := store.OpenAt(ctx, url, 1)
 			must(err)
-			fill(t, old)
+			raw := d.raw(t, url)
+			fillWith(t, old, func(z control.ZoneRow, a control.AuditEntry) error {
+				// As builds of that schema did.
+				at, table := "0", "zone"
+				if d.name == "Postgres" {
+					at, table = "to_timestamp(0)", "edge.zone"
+				}
+				_, err := raw.ExecContext(ctx, `INSERT INTO `+table+` (id, workspace_id, name, revision, records, created_at)
+					VALUES ('`+string(z.ID)+`', 'w1', '`+z.Name.String()+`', 1, 0, `+at+`)`)
+				return errors.Join(err, old.Append(ctx, a))
+			})
 			before := read(old)
 			must(old.Close())
 			var logged []string
-			rows, err := d.raw(t, url).QueryContext(ctx, map[string]string{
+			rows, err := raw.QueryContext(ctx, map[string]string{
 				"SQLite": `SELECT id FROM audit ORDER BY rowid DESC`, "Postgres": `SELECT id FROM edge.audit ORDER BY ctid DESC`,
 			}[d.name])
 			must(err)
@@ -85,6 +96,12 @@ func TestMigrateWhatIsThere(t *testing.T) {
 				t.Errorf("settings: %+v", c)
 			}
 			must(publish(t, db, control.AuditEntry{ID: uuid.NewString(), At: time.Now(), Workspace: "w1"}))
+			must(db.CreateWorkspace(ctx, control.Workspace{ID: "w2", Name: "two", Plan: "standard", CreatedAt: time.Now()}, control.AuditEntry{ID: uuid.NewString(), At: time.Now()}))
+			below := control.ZoneRow{ID: zone.ID(strings.Repeat("b", 36)), Name: zone.MustName("www.example.com"), CreatedAt: time.Now()}
+			var clash *control.ZoneClashError
+			if err := db.CreateZone(ctx, "w2", below, control.AuditEntry{ID: uuid.NewString(), At: time.Now()}); !errors.As(err, &clash) || clash.Above.String() != "example.com" {
+				t.Errorf("below a zone that was there: %v", err)
+			}
 			r, err := db.Revisions(ctx)
 			must(err)
 			if r.Generation != before.Platform.Generation+1 || r.Rollouts != 0 {

@@ -15,14 +15,18 @@ import (
 	"github.com/guardyn-edge/guardyn/zone"
 )
 
-const purgeColumns = `sequence, id, workspace_id, zone_id, kind, value_list, at, by`
+const purgeColumns = `sequence, id, workspace_id, zone, kind, value_list, at, by`
 
 func scanPurge(scan func(...any) error) (control.PurgeRow, error) {
 	var (
 		r      control.PurgeRow
+		of     string
 		values []byte
 	)
-	err := scan(&r.Sequence, &r.ID, &r.Workspace, &r.Zone, &r.Kind, &values, timeColumn{&r.At}, &r.By)
+	err := scan(&r.Sequence, &r.ID, &r.Workspace, &of, &r.Kind, &values, timeColumn{&r.At}, &r.By)
+	if err == nil {
+		r.Zone, err = zone.ParseName(of)
+	}
 	if err != nil {
 		return control.PurgeRow{}, err
 	}
@@ -51,14 +55,11 @@ func (db *DB) AddPurge(ctx context.Context, n control.NewPurge) (uint64, error) 
 		if err := failpoint.Hit(failpoint.PurgeNumbered); err != nil {
 			return err
 		}
-		if _, err := q.zoneRevision(ctx, r.Workspace, r.Zone); err != nil {
-			return err
-		}
 		if err := q.purgeRate(ctx, n); err != nil {
 			return err
 		}
 		_, err = q.exec(ctx, `INSERT INTO edge.purge (`+purgeColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
-			head, r.ID, r.Workspace, string(r.Zone), string(r.Kind), string(values), timeArg(r.At), r.By)
+			head, r.ID, r.Workspace, r.Zone.String(), string(r.Kind), string(values), timeArg(r.At), r.By)
 		if err != nil {
 			return err
 		}
@@ -83,8 +84,8 @@ func (db *DB) AddPurge(ctx context.Context, n control.NewPurge) (uint64, error) 
 func (q querier) purgeRate(ctx context.Context, n control.NewPurge) error {
 	since := timeArg(n.Row.At.Add(-n.Window))
 	var inZone, inWorkspace int
-	err := q.row(ctx, `SELECT count(*), count(CASE WHEN zone_id = $1 THEN 1 END) FROM edge.purge WHERE workspace_id = $2 AND at > $3`,
-		string(n.Row.Zone), n.Row.Workspace, since).Scan(&inWorkspace, &inZone)
+	err := q.row(ctx, `SELECT count(*), count(CASE WHEN zone = $1 THEN 1 END) FROM edge.purge WHERE workspace_id = $2 AND at > $3`,
+		n.Row.Zone.String(), n.Row.Workspace, since).Scan(&inWorkspace, &inZone)
 	switch {
 	case err != nil:
 		return err
@@ -178,9 +179,9 @@ func (db *DB) PurgesAfter(ctx context.Context, after seal.PurgeMark, most, bytes
 }
 
 // Purge implements control.PurgeStore.
-func (db *DB) Purge(ctx context.Context, ws string, id zone.ID, purge string) (control.PurgeRow, error) {
-	r, err := scanPurge(db.single().row(ctx, `SELECT `+purgeColumns+` FROM edge.purge WHERE id = $1 AND zone_id = $2 AND workspace_id = $3`,
-		purge, string(id), ws).Scan)
+func (db *DB) Purge(ctx context.Context, ws string, of zone.Name, purge string) (control.PurgeRow, error) {
+	r, err := scanPurge(db.single().row(ctx, `SELECT `+purgeColumns+` FROM edge.purge WHERE id = $1 AND zone = $2 AND workspace_id = $3`,
+		purge, of.String(), ws).Scan)
 	if err != nil {
 		return control.PurgeRow{}, fmt.Errorf("purge %.80q: %w", purge, missing(err))
 	}
@@ -188,12 +189,12 @@ func (db *DB) Purge(ctx context.Context, ws string, id zone.ID, purge string) (c
 }
 
 // ListPurges implements control.PurgeStore.
-func (db *DB) ListPurges(ctx context.Context, ws string, id zone.ID, p control.Page) ([]control.PurgeRow, error) {
+func (db *DB) ListPurges(ctx context.Context, ws string, of zone.Name, p control.Page) ([]control.PurgeRow, error) {
 	if err := checkPage(p); err != nil {
 		return nil, fmt.Errorf("list purges: %w", err)
 	}
 	var w where
-	w.and(`zone_id = ?`, string(id))
+	w.and(`zone = ?`, of.String())
 	w.and(`workspace_id = ?`, ws)
 	var all []control.PurgeRow
 	err := db.read(ctx, func(q querier) error {

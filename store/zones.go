@@ -30,9 +30,12 @@ func scanZone(scan func(...any) error) (control.ZoneRow, error) {
 // of them. A workspace that does not exist is ErrNotFound.
 func (db *DB) CreateZone(ctx context.Context, ws string, z control.ZoneRow, a control.AuditEntry) error {
 	err := db.write(ctx, func(q querier) error {
+		if err := q.freeName(ctx, ws, z.Name); err != nil {
+			return err
+		}
 		_, err := q.exec(ctx, `
-			INSERT INTO edge.zone (id, workspace_id, name, revision, records, created_at) VALUES ($1, $2, $3, 1, 0, $4)`,
-			string(z.ID), ws, z.Name.String(), timeArg(z.CreatedAt))
+			INSERT INTO edge.zone (id, workspace_id, name, backwards, revision, records, created_at) VALUES ($1, $2, $3, $4, 1, 0, $5)`,
+			string(z.ID), ws, z.Name.String(), backwards(z.Name), timeArg(z.CreatedAt))
 		return q.identity(err)
 	}, a)
 	if err != nil {

@@ -34,11 +34,12 @@ const (
 )
 
 // Purge says that what caches hold of one zone is out of date, whenever it was fetched up to now: what a node stored, and
-// what an exchange brings that was begun before the node heard of it. Purges are in the order of their sequence, which is the
-// platform's and counts from 1 without a gap.
+// what an exchange brings that was begun before the node heard of it. The zone is named by its name: whatever was, is or will be
+// served under that name is meant, also when the zone was deleted and made again, or an older snapshot was activated that has it by
+// another id. Purges are in the order of their sequence, which is the platform's and counts from 1 without a gap.
 type Purge struct {
 	Sequence uint64    `json:"sequence"`
-	Zone     ID        `json:"zone"`
+	Zone     Name      `json:"zone"`
 	Kind     PurgeKind `json:"kind"`
 	// Values in normal form, sorted, each once; none with PurgeAll.
 	Values []string `json:"values,omitempty"`

@@ -16,8 +16,9 @@ const (
 	MinMemory     = 4 << 20
 	// MaxObject is the most octets that one object has, whatever the memory; else it is a sixteenth of that.
 	MaxObject = 64 << 20
-	// maxVariants bounds the objects of one key; the oldest makes room.
+	// maxVariants bounds the objects of one key that one pool or function answered, maxObjects all of a key; the oldest makes room.
 	maxVariants = 16
+	maxObjects  = 64
 	// passFor is how long requests for a key whose answer could not be stored go to the origin each by itself.
 	passFor = 2 * time.Minute
 )
@@ -107,7 +108,7 @@ type Found struct {
 
 // Lookup looks for what is stored under a key for a request of method GET or HEAD. It does not allocate when it finds something.
 func (c *Cache) Lookup(k *Key, p *Policy, a *Asked, now time.Time) Found {
-	f := Found{hash: c.hash(k), since: c.purges.now()}
+	f := Found{hash: c.hash(k), variant: c.source(p), since: c.purges.now()}
 	e, ok := c.objects.GetIfPresent(f.hash)
 	if !ok || e.key != *k {
 		return f
@@ -119,7 +120,7 @@ func (c *Cache) Lookup(k *Key, p *Policy, a *Asked, now time.Time) Found {
 		}
 		if !o.Matches(a.Header) || a.Authorized && !o.shared {
 			if f.Object == nil && lapsed == nil {
-				f.variant = c.variant(o, a.Header)
+				f.variant = c.variant(p, o, a.Header)
 				f.Outcome = Unselected
 			}
 			continue
@@ -127,7 +128,7 @@ func (c *Cache) Lookup(k *Key, p *Policy, a *Asked, now time.Time) Found {
 		if !e.used.Load() {
 			e.used.Store(true)
 		}
-		f.variant = c.variant(o, a.Header)
+		f.variant = c.variant(p, o, a.Header)
 		f.Object = o
 		if o.TTL(now) > 0 {
 			f.Outcome = Fresh
@@ -142,13 +143,32 @@ func (c *Cache) Lookup(k *Key, p *Policy, a *Asked, now time.Time) Found {
 	return f
 }
 
-// variant tells apart what requests of one key wait for.
-func (c *Cache) variant(o *Object, h http.Header) uint64 {
-	if len(o.vary) == 0 {
+// source tells apart what requests of one key wait for, by who answers them.
+func (c *Cache) source(p *Policy) uint64 {
+	if p.Pool == "" && p.Function == "" {
 		return 0
 	}
 	var sum maphash.Hash
 	sum.SetSeed(c.seed)
+	p.sum(&sum)
+	return sum.Sum64()
+}
+
+func (p *Policy) sum(sum *maphash.Hash) {
+	for _, s := range [...]string{p.Pool, p.Function, p.Program} {
+		sum.WriteString(s)
+		sum.WriteByte(0)
+	}
+}
+
+// variant is the same by the fields that select, too.
+func (c *Cache) variant(p *Policy, o *Object, h http.Header) uint64 {
+	if len(o.vary) == 0 {
+		return c.source(p)
+	}
+	var sum maphash.Hash
+	sum.SetSeed(c.seed)
+	p.sum(&sum)
 	for i := range o.vary {
 		sum.WriteString(o.vary[i].name)
 		sum.WriteByte(0)
@@ -167,9 +187,10 @@ func (c *Cache) put(k Key, o *Object) {
 		}
 		e.used.Store(old.used.Load())
 		e.key = old.key
-		total := o.size
+		total, alike := o.size, 1
 		for _, other := range old.variants {
-			if sameSelection(other, o) {
+			same := other.policy.Pool == o.policy.Pool && other.policy.Function == o.policy.Function
+			if same && sameSelection(other, o) {
 				if other.generation > o.generation {
 					return nil, otter.CancelOp
 				}
@@ -178,7 +199,10 @@ func (c *Cache) put(k Key, o *Object) {
 			if other.purged.Load() {
 				continue
 			}
-			if total += other.size; len(e.variants) < maxVariants && total <= 2*c.maxObject {
+			if same {
+				alike++
+			}
+			if total += other.size; (!same || alike <= maxVariants) && len(e.variants) < maxObjects && total <= 2*c.maxObject {
 				e.variants = append(e.variants, other)
 			}
 		}

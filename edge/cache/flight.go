@@ -285,34 +285,32 @@ type Settled struct {
 }
 
 // End tells that the body is whole, and stores the object as settled: under the view that is served now. It returns the object for
-// who asked.
-func (f *Flight) End(settled Settled) *Object {
+// who asked, and whether it was stored.
+func (f *Flight) End(settled Settled) (o *Object, stored bool) {
 	f.mu.Lock()
-	o := f.object
+	o = f.object
 	body := f.body
 	if spare := cap(body) - len(body); spare > len(body)/8+64 {
 		body = append(make([]byte, 0, len(body)), body...)
 	}
 	o.setBody(body)
 	f.mu.Unlock()
-	f.settle(o, settled)
-	return o
+	return o, f.settle(o, settled)
 }
 
-// Complete tells that the answer is o, as a validation found it, and stores it as settled.
-func (f *Flight) Complete(o *Object, settled Settled) {
+// Complete tells that the answer is o, as a validation found it, stores it as settled, and reports whether it did.
+func (f *Flight) Complete(o *Object, settled Settled) (stored bool) {
 	f.mu.Lock()
 	f.object = o
 	f.mu.Unlock()
 	f.cache.counters.Revalidated.Add(1)
-	f.settle(o, settled)
+	return f.settle(o, settled)
 }
 
-func (f *Flight) settle(o *Object, settled Settled) {
+func (f *Flight) settle(o *Object, settled Settled) (stored bool) {
 	f.mu.Lock()
 	spoilt := f.spoilt
 	f.mu.Unlock()
-	stored := false
 	if !settled.Discard && !spoilt {
 		k, as := f.key, o
 		if *settled.Policy != *f.policy {
@@ -336,6 +334,7 @@ func (f *Flight) settle(o *Object, settled Settled) {
 	f.change()
 	f.mu.Unlock()
 	f.close()
+	return stored
 }
 
 // Stale tells that the origin failed with a status, and that Base may be served instead.

@@ -13,8 +13,10 @@ var noon = time.Date(2027, 1, 15, 12, 0, 0, 0, time.UTC)
 
 const testZone zone.ID = "0190c1d2-0000-7000-8000-000000000001"
 
+var testApex = zone.MustName("example.com")
+
 func key(path string) *Key {
-	return &Key{Zone: testZone, Scheme: "https", Host: "www.example.com", Path: path}
+	return &Key{Zone: testZone, Apex: testApex, Scheme: "https", Host: "www.example.com", Path: path}
 }
 
 func policyOf(t testing.TB, c zone.CachePolicy) *Policy {

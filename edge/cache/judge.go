@@ -97,6 +97,21 @@ func (p *Policy) Judge(a *Asked, h *Head) (*Object, string) {
 	return o, ""
 }
 
+// Withheld reports whether Connection, as it came with an answer, lists a field that [Policy.Judge] reads: it was for the hop before,
+// and is not among those of the answer any more. What is left says less than the origin did, and is not to be stored.
+func Withheld(connection []string) bool {
+	for _, v := range connection {
+		for part := range strings.SplitSeq(v, ",") {
+			switch http.CanonicalHeaderKey(strings.Trim(part, " \t")) {
+			case "Age", "Cache-Control", "Cache-Tag", "Cdn-Cache-Control", "Content-Encoding", "Content-Length", "Content-Range", "Content-Type",
+				"Date", "Etag", "Expires", "Last-Modified", "Pragma", "Set-Cookie", "Trailer", "Vary":
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // window is how long an answer may be served stale: as a rule says, else the answer, else the zone.
 func window(own seconds, policy time.Duration, rule bool) time.Duration {
 	if own.set && !rule {

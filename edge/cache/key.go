@@ -12,7 +12,9 @@ const MaxKey = 8 << 10
 
 // Key is what objects are found by, beside Vary. The method is not part of it: what is stored are answers to GET.
 type Key struct {
+	// Zone is the zone's id, so that one which was deleted and made again starts without objects; Apex its name, by which purges go.
 	Zone zone.ID
+	Apex zone.Name
 	// Scheme, Host and Path are in the normal form that is forwarded; Query is what [QueryRule.Of] leaves of the query.
 	Scheme, Host, Path, Query string
 }
@@ -28,7 +30,10 @@ func (k *Key) clone() Key {
 	host := len(k.Scheme)
 	path := host + len(k.Host)
 	query := path + len(k.Path)
-	return Key{Zone: zone.ID(strings.Clone(string(k.Zone))), Scheme: all[:host], Host: all[host:path], Path: all[path:query], Query: all[query:]}
+	return Key{
+		Zone: zone.ID(strings.Clone(string(k.Zone))), Apex: k.Apex,
+		Scheme: all[:host], Host: all[host:path], Path: all[path:query], Query: all[query:],
+	}
 }
 
 // hash is what keys are stored by. Two keys of one hash push each other out; they are never taken for each other.

@@ -84,6 +84,16 @@ func (o *Object) TTL(now time.Time) time.Duration {
 	return o.timing.lifetime - o.Age(now)
 }
 
+// TTLSeconds is what of its lifetime is left beside what Age tells, both in whole seconds; it is not above zero for what must be
+// validated.
+func (o *Object) TTLSeconds(now time.Time) int64 {
+	left := int64(o.timing.lifetime/time.Second) - int64(o.Age(now)/time.Second)
+	if o.noCache {
+		return min(0, left)
+	}
+	return left
+}
+
 // WhileRevalidating reports whether o, being stale, may be served while it is validated (RFC 5861 §3).
 func (o *Object) WhileRevalidating(now time.Time) bool {
 	return !o.strict && -o.TTL(now) < o.revalidate
@@ -118,7 +128,7 @@ func (o *Object) HitStatus(now time.Time) (age, status []string) {
 	seconds := int64(o.Age(now) / time.Second)
 	m := o.memo.Load()
 	if m == nil || m.age != seconds {
-		ttl := int64(o.timing.lifetime/time.Second) - seconds
+		ttl := o.TTLSeconds(now)
 		m = &memo{
 			age: seconds, text: []string{strconv.FormatInt(seconds, 10)},
 			state: []string{Name + "; hit; ttl=" + strconv.FormatInt(ttl, 10)},

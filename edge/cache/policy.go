@@ -22,8 +22,16 @@ type Policy struct {
 	RuleStaleWhileRevalidate, RuleStaleIfError bool
 	// StoreSetCookie stores answers that carry Set-Cookie, without it.
 	StoreSetCookie bool
+	// Pool or Function is what answers in place of the host's own origin, by rules that may choose by whatever a request has; empty:
+	// neither. Program is the function's identity, with its code.
+	Pool, Function, Program string
 	// Query says which parameters of the query are part of the key.
 	Query QueryRule
+}
+
+// SameSource reports whether what p and q are of is answered by the same pool or function.
+func (p *Policy) SameSource(q *Policy) bool {
+	return p.Pool == q.Pool && p.Function == q.Function && p.Program == q.Program
 }
 
 // QueryRule picks the parameters of a query that are part of the key.

@@ -26,7 +26,7 @@ type purges struct {
 	// mu is held to read while an answer is judged and stored, so that a purge, which holds it to write, finds every answer that was
 	// judged before it.
 	mu    sync.RWMutex
-	zones map[zone.ID]*remembered
+	zones map[zone.Name]*remembered
 	bytes int // of all zones' purges
 	// floor: what was begun before this sequence is not stored, nor what was begun in another era.
 	floor uint64
@@ -44,7 +44,7 @@ type remembered struct {
 	forgotten uint64 // sequence of the last one that is not among them
 }
 
-func (p *purges) init() { p.zones = make(map[zone.ID]*remembered) }
+func (p *purges) init() { p.zones = make(map[zone.Name]*remembered) }
 
 // Purge carries purges out, which are in the order of their sequence. When it returns nothing that they name is served, and no answer
 // that was asked for before is stored. One that was carried out already is passed over. It takes a pass over all that is stored; the
@@ -58,7 +58,7 @@ func (c *Cache) Purge(ps []zone.Purge) {
 		return
 	}
 	c.purges.remember(ps)
-	named := make(map[zone.ID]*matcher)
+	named := make(map[zone.Name]*matcher)
 	for i := range ps {
 		m := named[ps[i].Zone]
 		if m == nil {
@@ -69,7 +69,7 @@ func (c *Cache) Purge(ps []zone.Purge) {
 	}
 	c.spoilNamed(named)
 	c.mark(func(k *Key, o *Object) bool {
-		m := named[k.Zone]
+		m := named[k.Apex]
 		return m != nil && m.names(k, o)
 	})
 	c.spoilNamed(named) // those begun meanwhile, with an object that is gone by now
@@ -105,9 +105,9 @@ func (c *Cache) mark(named func(*Key, *Object) bool) {
 }
 
 // spoilNamed keeps requests from joining flights that purges may name.
-func (c *Cache) spoilNamed(named map[zone.ID]*matcher) {
+func (c *Cache) spoilNamed(named map[zone.Name]*matcher) {
 	c.spoilAll(func(f *Flight) bool {
-		m := named[f.key.Zone]
+		m := named[f.key.Apex]
 		return m != nil && m.mayName(f)
 	})
 }
@@ -145,12 +145,12 @@ func (p *purges) remember(ps []zone.Purge) {
 		}
 		r.purges = append(r.purges, ps[i])
 		p.bytes += weight(&ps[i])
-		for id, other := range p.zones { // any, of other zones first
+		for name, other := range p.zones { // any, of other zones first
 			if p.bytes <= maxRememberedBytes {
 				break
 			}
 			if other != r || len(p.zones) == 1 {
-				p.forget(id, other)
+				p.forget(name, other)
 			}
 		}
 	}
@@ -165,12 +165,12 @@ func weight(p *zone.Purge) int {
 	return n
 }
 
-func (p *purges) forget(id zone.ID, r *remembered) {
+func (p *purges) forget(name zone.Name, r *remembered) {
 	for i := range r.purges {
 		p.bytes -= weight(&r.purges[i])
 	}
 	p.floor = max(p.floor, r.purges[len(r.purges)-1].Sequence)
-	delete(p.zones, id)
+	delete(p.zones, name)
 }
 
 // admit stores o unless a purge since it was asked for names it, or may have.
@@ -180,7 +180,7 @@ func (p *purges) admit(c *Cache, k Key, o *Object, since purged) bool {
 	if since.sequence < p.floor || since.era != p.era.Load() {
 		return false
 	}
-	if r := p.zones[k.Zone]; r != nil {
+	if r := p.zones[k.Apex]; r != nil {
 		if since.sequence < r.forgotten {
 			return false
 		}

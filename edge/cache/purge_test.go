@@ -13,12 +13,14 @@ import (
 )
 
 func purge(sequence uint64, kind zone.PurgeKind, values ...string) zone.Purge {
-	return zone.Purge{Sequence: sequence, Zone: testZone, Kind: kind, Values: values, At: noon}
+	return zone.Purge{Sequence: sequence, Zone: testApex, Kind: kind, Values: values, At: noon}
 }
 
 func TestPurge(t *testing.T) {
 	other := *key("/a")
-	other.Zone = "0190c1d2-0000-7000-8000-000000000002"
+	other.Zone, other.Apex = "0190c1d2-0000-7000-8000-000000000002", zone.MustName("below.example.com")
+	again := *key("/a")
+	again.Zone = "0190c1d2-0000-7000-8000-000000000003" // the zone as it was before it was deleted and made again
 	plain := *key("/a")
 	plain.Scheme = "http"
 	query, queried, dropped := *key("/a"), *key("/q"), *key("/a")
@@ -26,28 +28,28 @@ func TestPurge(t *testing.T) {
 	dropped.Host = "dropped.example.com" // of a policy that drops queries
 	keys := map[string]*Key{
 		"a": key("/a"), "b": key("/b"), "a/c": key("/a/c"), "ab": key("/ab"), "http a": &plain, "a?x=1": &query, "other zone's a": &other,
-		"q?x=1": &queried, "dropped a": &dropped,
+		"q?x=1": &queried, "dropped a": &dropped, "old a": &again,
 	}
 	for _, tc := range []struct {
 		name  string
 		purge zone.Purge
 		gone  []string
 	}{
-		{"a URL", purge(1, zone.PurgeURL, "https://www.example.com/a"), []string{"a"}},
+		{"a URL", purge(1, zone.PurgeURL, "https://www.example.com/a"), []string{"a", "old a"}},
 		{"a URL with its query", purge(1, zone.PurgeURL, "https://www.example.com/a?x=1"), []string{"a?x=1"}},
 		{"a URL of the other scheme", purge(1, zone.PurgeURL, "http://www.example.com/a"), []string{"http a"}},
 		{"two URLs", purge(1, zone.PurgeURL, "http://www.example.com/a", "https://www.example.com/b"), []string{"http a", "b"}},
 		{"a URL that is not stored", purge(1, zone.PurgeURL, "https://www.example.com/none"), nil},
 		{"a URL whose query the policy drops", purge(1, zone.PurgeURL, "https://dropped.example.com/a?z=1"), []string{"dropped a"}},
 		{"a prefix", purge(1, zone.PurgePrefix, "www.example.com/a/"), []string{"a/c"}},
-		{"a prefix is one of octets", purge(1, zone.PurgePrefix, "www.example.com/a"), []string{"a", "a/c", "ab", "http a", "a?x=1"}},
+		{"a prefix is one of octets", purge(1, zone.PurgePrefix, "www.example.com/a"), []string{"a", "a/c", "ab", "http a", "a?x=1", "old a"}},
 		{"a prefix of a host", purge(1, zone.PurgePrefix, "dropped.example.com/"), []string{"dropped a"}},
 		{"two prefixes of one length", purge(1, zone.PurgePrefix, "www.example.com/b", "www.example.com/q"), []string{"b", "q?x=1"}},
 		{"a tag", purge(1, zone.PurgeTag, "tag-b"), []string{"b"}},
-		{"a tag of all", purge(1, zone.PurgeTag, "all", "zzz"), []string{"a", "b", "a/c", "ab", "http a", "a?x=1", "q?x=1", "dropped a"}},
+		{"a tag of all", purge(1, zone.PurgeTag, "all", "zzz"), []string{"a", "b", "a/c", "ab", "http a", "a?x=1", "q?x=1", "dropped a", "old a"}},
 		{"a tag in another case", purge(1, zone.PurgeTag, "ALL"), nil},
-		{"everything", purge(1, zone.PurgeAll), []string{"a", "b", "a/c", "ab", "http a", "a?x=1", "q?x=1", "dropped a"}},
-		{"of another zone", zone.Purge{Sequence: 1, Zone: other.Zone, Kind: zone.PurgeAll}, []string{"other zone's a"}},
+		{"everything", purge(1, zone.PurgeAll), []string{"a", "b", "a/c", "ab", "http a", "a?x=1", "q?x=1", "dropped a", "old a"}},
+		{"of another zone", zone.Purge{Sequence: 1, Zone: other.Apex, Kind: zone.PurgeAll}, []string{"other zone's a"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			c := New(0)
@@ -101,7 +103,9 @@ func TestPurgeAndAnswersOnTheirWay(t *testing.T) {
 		{"another URL", func(c *Cache) { c.Purge([]zone.Purge{purge(1, zone.PurgeURL, "https://www.example.com/x")}) }, true, true},
 		{"its tag", func(c *Cache) { c.Purge([]zone.Purge{purge(1, zone.PurgeTag, "a")}) }, false, false},
 		{"another tag: it is not known in time", func(c *Cache) { c.Purge([]zone.Purge{purge(1, zone.PurgeTag, "b")}) }, false, false},
-		{"all of another zone", func(c *Cache) { c.Purge([]zone.Purge{{Sequence: 1, Zone: "x", Kind: zone.PurgeAll}}) }, true, true},
+		{"all of another zone", func(c *Cache) {
+			c.Purge([]zone.Purge{{Sequence: 1, Zone: zone.MustName("example.net"), Kind: zone.PurgeAll}})
+		}, true, true},
 		{"as many as are remembered", func(c *Cache) { c.Purge(many(maxRemembered)) }, true, true},
 		{"more than are remembered", func(c *Cache) { c.Purge(many(maxRemembered + 1)) }, false, true},
 		{"floor", func(c *Cache) { c.Floor(9) }, false, false},
@@ -147,7 +151,7 @@ func TestRememberedPurgesAreBounded(t *testing.T) {
 		values[i] = fmt.Sprintf("www.example.com/%0600d", i)
 	}
 	for i := range uint64(500) {
-		c.Purge([]zone.Purge{{Sequence: i + 1, Zone: zone.ID(fmt.Sprint(i % 100)), Kind: zone.PurgePrefix, Values: values}})
+		c.Purge([]zone.Purge{{Sequence: i + 1, Zone: zone.MustName(fmt.Sprintf("z%d.example", i%100)), Kind: zone.PurgePrefix, Values: values}})
 		if c.purges.bytes > maxRememberedBytes {
 			t.Fatalf("after %d, %d bytes are kept", i+1, c.purges.bytes)
 		}

@@ -247,6 +247,7 @@ type Function struct {
 	memory      int64
 	environment []variable // sorted by name
 	state       *state
+	identity    string
 }
 
 type variable struct{ name, value string }
@@ -271,6 +272,7 @@ func (e *Engine) Compile(name string, f zone.Function, ceilings zone.Ceilings, o
 		memory: min(int64(limits.Memory)/metering.PageSize*metering.PageSize, p.most), state: new(state),
 		environment: sortedVariables(f.Environment),
 	}
+	out.identity = out.digest()
 	if old != nil && old.engine == e {
 		out.state = old.state
 	}
@@ -301,3 +303,16 @@ func LimitsOf(f zone.Function, ceilings zone.Ceilings) Limits {
 
 // Name is the function's in its zone.
 func (f *Function) Name() string { return f.name }
+
+// Identity is the same for functions that answer alike: a digest of code, limits and environment.
+func (f *Function) Identity() string { return f.identity }
+
+func (f *Function) digest() string {
+	h := blake3.New()
+	h.Write(f.program.key[:])
+	fmt.Fprintf(h, "%d %d %d", f.timeout, f.output, f.memory)
+	for _, v := range f.environment {
+		fmt.Fprintf(h, " %q %q", v.name, v.value)
+	}
+	return string(h.Sum(nil))
+}

@@ -5,7 +5,6 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/guardyn-edge/guardyn/edge"
 	"github.com/guardyn-edge/guardyn/edge/cache"
 	"github.com/guardyn-edge/guardyn/edge/http1"
 	"github.com/guardyn-edge/guardyn/internal/fieldname"
@@ -17,6 +16,7 @@ type caching struct {
 	on         bool // the zone caches
 	background bool // no client waits for the exchange itself
 	policy     cache.Policy
+	skips      skips // before the phase
 	asked      cache.Asked
 	key        cache.Key
 	found      cache.Found
@@ -49,7 +49,7 @@ func (x *exchange) cachePhase(name zone.Phase) bool {
 	}
 	c := &x.cache
 	c.on = true
-	c.policy = *x.zone.Cache
+	c.policy, c.skips.cache = *x.zone.Cache, x.skipped[name]
 	if x.zone.Rules != nil && !x.skipped[name] {
 		for rule := range x.zone.Rules.Matching(name, &x.rule) {
 			if x.common(rule) {
@@ -65,7 +65,7 @@ func (x *exchange) cachePhase(name zone.Phase) bool {
 	}
 	h := x.r.Header
 	c.key = cache.Key{
-		Zone: x.zone.Config.ID, Scheme: x.scheme, Host: x.rule.Host, Path: x.rule.Path, Query: c.policy.Query.Of(x.rule.Query),
+		Zone: x.zone.Config.ID, Apex: x.zone.Config.Name, Scheme: x.scheme, Host: x.rule.Host, Path: x.rule.Path, Query: c.policy.Query.Of(x.rule.Query),
 	}
 	why := x.notCached()
 	if c.policy.Bypass {
@@ -79,24 +79,11 @@ func (x *exchange) cachePhase(name zone.Phase) bool {
 	c.asked = cache.Asked{
 		Header: h, Authorized: len(h["Authorization"]) > 0, Cookies: len(h["Cookie"]) > 0, Generation: x.view.Generation(),
 	}
-	return x.fromCache()
-}
-
-// policyUnder is the policy that another view of the zone has for the request, which is asked for nothing else.
-func (x *exchange) policyUnder(z *edge.Zone) cache.Policy {
-	policy := *z.Cache
-	if x.skipped[zone.PhaseCache] {
-		return policy
+	if x.choose() || x.fromCache() {
+		return true
 	}
-	for rule := range z.Rules.Matching(zone.PhaseCache, &x.rule) {
-		if rule.Action == zone.ActionSkip && len(rule.Parameters.Phases) == 0 {
-			break
-		}
-		if rule.Action == zone.ActionCache {
-			policy.Apply(&rule.Parameters)
-		}
-	}
-	return policy
+	x.chosen()
+	return false
 }
 
 // notCached tells why the cache has no part in a request by what it is: a body, which is not part of the key, a connection that
@@ -263,7 +250,7 @@ func (x *exchange) invalidate(h http.Header) {
 }
 
 func (x *exchange) invalidateTarget(path, query string) {
-	k := cache.Key{Zone: x.zone.Config.ID, Host: x.rule.Host, Path: path, Query: x.cache.policy.Query.Of(query)}
+	k := cache.Key{Zone: x.zone.Config.ID, Apex: x.zone.Config.Name, Host: x.rule.Host, Path: path, Query: x.cache.policy.Query.Of(query)}
 	for _, k.Scheme = range [...]string{"http", "https"} {
 		x.server.config.Cache.Invalidate(&k)
 	}

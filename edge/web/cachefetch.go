@@ -42,12 +42,12 @@ func (x *exchange) fetch(f *cache.Flight) bool {
 		Header: x.r.Header.Clone(), Host: x.r.Host, RemoteAddr: x.r.RemoteAddr, RequestURI: x.r.RequestURI, TLS: x.r.TLS,
 	}).WithContext(s.life)
 	b.view, b.zone, b.peer, b.chain, b.scheme = x.view, x.zone, x.peer, slices.Clone(x.chain), x.scheme
-	b.skipped = maps.Clone(x.skipped)
+	b.skipped, b.pool, b.function = maps.Clone(x.skipped), x.pool, x.function
 	from, to := &x.rule, &b.rule
 	to.Host, to.Method, to.Path, to.Query, to.Scheme, to.Version = from.Host, http.MethodGet, from.Path, from.Query, from.Scheme, from.Version
 	to.Header, to.Client, to.SNI, to.TLSVersion, to.Zone = b.r.Header, from.Client, from.SNI, from.TLSVersion, from.Zone
 	b.cache = caching{
-		on: true, background: true, policy: x.cache.policy, key: x.cache.key, found: x.cache.found, forwarded: x.cache.forwarded,
+		on: true, background: true, policy: x.cache.policy, skips: x.cache.skips, key: x.cache.key, found: x.cache.found, forwarded: x.cache.forwarded,
 		asked: x.cache.asked,
 	}
 	b.cache.asked.Header = b.r.Header.Clone()
@@ -74,9 +74,7 @@ func (x *exchange) bring() {
 	}()
 	defer x.closeCache()
 	x.cache.begun = x.server.config.Now()
-	if !x.run(x.server.behindCache) {
-		x.produce()
-	}
+	x.produce() // by what was chosen already
 	x.endCache()
 }
 

@@ -72,6 +72,8 @@ func (x *exchange) cacheAnswer(status int) bool {
 		if x.r.Method == http.MethodHead && c.forwarded != "" {
 			switch o := c.found.Object; {
 			case o == nil:
+			case status < 500 && cache.Withheld(x.connection):
+				x.server.config.Cache.Discard(&c.key, o)
 			case status < 500:
 				x.server.config.Cache.Update(&c.key, o, &c.policy, &c.asked, &head)
 			case o.OnError(status, now):
@@ -94,6 +96,9 @@ func (x *exchange) cacheAnswer(status int) bool {
 	}
 	length := bodyLength(status, h)
 	o, why := c.flight.Policy().Judge(&c.asked, &head)
+	if why == "" && cache.Withheld(x.connection) {
+		why = reasonConnection
+	}
 	if why == "" {
 		why = c.flight.Begin(o, length)
 	}
@@ -118,12 +123,16 @@ func (x *exchange) cacheAnswer(status int) bool {
 	c.object, c.setCookie = o, h["Set-Cookie"]
 	clear(h)
 	x.w.sink = (*filling)(x)
-	x.tellCache("miss", "; fwd="+c.forwarded+"; stored"+ttl(o, now))
+	x.tellCache("miss", "; fwd="+c.forwarded+ttl(o, now)) // whether it is stored shows at its end
 	if !c.background && !c.whole {
 		x.beginClient(length)
 	}
 	return true
 }
+
+// reasonConnection is why an answer is not stored whose origin says in Connection of a field that decides on storing that it is for
+// this hop alone: it is gone by now, and its absence must not make more storable than it would (RFC 9110 §7.6.1).
+const reasonConnection = "connection"
 
 // overrules reports whether an answer tells that what is stored of its key is not suitable any more (RFC 9111 §4.3.3), with a validator or
 // without: not an error of the server's, nor what speaks of the client's own copy or range.
@@ -158,16 +167,19 @@ func (x *exchange) validated(head *cache.Head) bool {
 		x.w.sink = new(refusing)
 		return true
 	}
+	if why == "" && cache.Withheld(x.connection) {
+		why = reasonConnection
+	}
 	settled := x.settle()
 	status := "; fwd=stale; fwd-status=304"
 	if why != "" {
 		settled.Discard = true
 		c.flight.Overtaken()
 		status += "; detail=" + why
-	} else {
+	}
+	if c.flight.Complete(o, settled) {
 		status += "; stored"
 	}
-	c.flight.Complete(o, settled)
 	c.over = true
 	x.tellCache("revalidated", status+ttl(o, head.Received))
 	if !c.background {
@@ -330,7 +342,8 @@ func (x *exchange) settle() cache.Settled {
 		return settled
 	}
 	policy := x.policyUnder(z)
-	settled.Policy, settled.Discard, settled.Query = &policy, policy.Bypass, policy.Query.Of(x.rule.Query)
+	settled.Policy, settled.Query = &policy, policy.Query.Of(x.rule.Query)
+	settled.Discard = policy.Bypass || !policy.SameSource(c.flight.Policy())
 	return settled
 }
 
@@ -342,7 +355,7 @@ func (x *exchange) endCache() {
 	}
 	x.w.sink = nil
 	if c.object != nil && !c.over {
-		o := c.flight.End(x.settle())
+		o, stored := c.flight.End(x.settle())
 		c.over = true
 		switch {
 		case c.stream != nil:
@@ -351,6 +364,9 @@ func (x *exchange) endCache() {
 			}
 		case !c.served && !c.background:
 			c.served = true
+			if stored {
+				x.tellCache("miss", "; fwd="+c.forwarded+"; stored"+ttl(o, x.server.config.Now()))
+			}
 			if part, body := x.clientHead(int64(len(o.Body))); body {
 				x.w.Write(o.Body[part.Start:part.End]) //nolint:errcheck // a client that left needs no answer
 			}

@@ -133,7 +133,7 @@ func (x *exchange) serveStale(o *cache.Object, status int, now time.Time) {
 }
 
 func ttl(o *cache.Object, now time.Time) string {
-	return "; ttl=" + strconv.FormatInt(int64(o.TTL(now)/time.Second), 10)
+	return "; ttl=" + strconv.FormatInt(o.TTLSeconds(now), 10)
 }
 
 // tellAge adds Age to an answer that is not new.

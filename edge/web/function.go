@@ -54,6 +54,7 @@ func (x *exchange) callFunction() {
 	defer resp.Close()
 	h := x.w.Header()
 	connection := resp.Header["Connection"]
+	x.connection = connection
 	for name, values := range resp.Header {
 		if !endsHere(name) && !nodeField(name) && !listed(connection, name) {
 			h[name] = values

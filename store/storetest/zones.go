@@ -1,6 +1,8 @@
 package storetest
 
 import (
+	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/guardyn-edge/guardyn/control"
@@ -113,7 +115,72 @@ var zoneClauses = []clause{
 		f.unchanged(z, control.ErrExists, func() error {
 			return f.store.CreateZone(f.ctx, f.ws, again, f.entry("zone.create"))
 		})
-		f.ok(f.store.CreateZone(f.ctx, f.other, again, f.entry("zone.create"))) // another workspace may have it
+	}},
+	{name: "a name that clashes with a zone of another workspace is a ZoneClashError", alone: true, run: func(f *fixture) {
+		z := f.zone("clash.example")
+		f.insert(z, control.RecordRow{ID: id(), Record: zone.Record{Name: zone.MustName("given.clash.example"), Type: zone.TypeNS, Content: "ns.example.net"}})
+		f.zone("own.mid.deep.example")
+		f.ok(f.create(f.other, "theirs.own.mid.deep.example.net"))
+		for _, row := range []struct {
+			name, zone string
+			want       *control.ZoneClash
+			above      string
+		}{
+			{"of the same name", "clash.example", clash(control.ClashTaken), ""},
+			{"below", "a.clash.example", clash(control.ClashBelow), "clash.example"},
+			{"far below", "c.b.a.clash.example", clash(control.ClashBelow), "clash.example"},
+			{"above", "deep.example", clash(control.ClashAbove), ""},
+			{"right above", "mid.deep.example", clash(control.ClashAbove), ""},
+			{"delegated", "given.clash.example", nil, ""},
+			{"below what is delegated, but the nearest zone is one's own", "x.given.clash.example", nil, ""},
+			{"ends in the same octets", "xclash.example", nil, ""},
+			{"above one's own", "deep.example.net", nil, ""},
+		} {
+			var e *control.ZoneClashError
+			switch err := f.create(f.other, row.zone); {
+			case row.want == nil:
+				f.ok(err)
+			case !errors.As(err, &e):
+				f.Errorf("%s: %v", row.name, err)
+			default:
+				f.same(row.name, *e, control.ZoneClashError{Name: zone.MustName(row.zone), Kind: *row.want, Above: named(row.above)})
+				_, err := f.store.ZoneByName(f.ctx, f.other, zone.MustName(row.zone))
+				f.fails(err, control.ErrNotFound)
+			}
+		}
+		f.ok(f.create(f.ws, "a.clash.example")) // of one's own nothing need be delegated
+		f.ok(f.store.DeleteZone(f.ctx, f.ws, z.ID, f.entry("zone.delete")))
+		f.ok(f.create(f.other, "b.clash.example"))
+		if err := f.create(f.ws, "clash.example"); !errors.As(err, new(*control.ZoneClashError)) {
+			f.Errorf("above what is another's by now: %v", err)
+		}
+	}},
+	{name: "a zone of one's own between stands for what is below it", alone: true, run: func(f *fixture) {
+		z := f.zone("between.example")
+		f.insert(z, control.RecordRow{ID: id(), Record: zone.Record{Name: zone.MustName("x.between.example"), Type: zone.TypeNS, Content: "ns.example.net"}})
+		f.ok(f.create(f.other, "x.between.example"))
+		f.ok(f.create(f.ws, "example")) // above between.example alone
+	}},
+	{name: "of two workspaces that create above, below or at one name at once, one does", alone: true, run: func(f *fixture) {
+		for round := range 10 {
+			names := []string{fmt.Sprintf("r%d.race.example", round), fmt.Sprintf("a.r%d.race.example", round), fmt.Sprintf("r%d.race.example", round), fmt.Sprintf("b.a.r%d.race.example", round)}
+			errs := atOnce(4, func(i int) error {
+				ws := []string{f.ws, f.other}[i%2]
+				return f.create(ws, names[i])
+			})
+			// Of the first workspace two names of its own may stand, one of them twice.
+			stand := map[bool]bool{}
+			for i, err := range errs {
+				if err == nil {
+					stand[i%2 == 0] = true
+				} else if !errors.Is(err, control.ErrExists) && !errors.As(err, new(*control.ZoneClashError)) {
+					f.Errorf("%s: %v", names[i], err)
+				}
+			}
+			if len(stand) != 1 {
+				f.Errorf("round %d: both workspaces have zones there: %v", round, errs)
+			}
+		}
 	}},
 	{name: "an id that stands is ErrExists", run: func(f *fixture) {
 		z := f.zone("first.example")
@@ -186,4 +253,19 @@ var zoneClauses = []clause{
 		want := []string{"zone.delete", "object.delete", "object.put", "record.add", "zone.create"}
 		f.same("actions", got, want)
 	}},
+}
+
+// create makes a zone in a workspace.
+func (f *fixture) create(ws, name string) error {
+	z := control.ZoneRow{ID: zone.ID(id()), Name: zone.MustName(name), CreatedAt: f.now()}
+	return f.store.CreateZone(f.ctx, ws, z, f.entry("zone.create"))
+}
+
+func clash(c control.ZoneClash) *control.ZoneClash { return &c }
+
+func named(s string) (n zone.Name) {
+	if s != "" {
+		n = zone.MustName(s)
+	}
+	return n
 }
