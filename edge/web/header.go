@@ -1,9 +1,11 @@
 package web
 
 import (
+	"iter"
 	"net/http"
 	"net/netip"
 	"net/textproto"
+	"slices"
 	"strings"
 
 	"github.com/guardyn-edge/guardyn/edge/cookie"
@@ -35,18 +37,10 @@ func (x *exchange) believe() (client netip.Addr, trustedPeer bool) {
 	if trusted == nil || !trusted.Contains(x.peer) {
 		return x.peer, false
 	}
-	if p := x.r.Header.Get("X-Forwarded-Proto"); p == "http" || p == "https" {
-		x.scheme = p
-	}
 	client = x.peer
-	listed := strings.Split(strings.Join(x.r.Header["X-Forwarded-For"], ","), ",")
-	for i := len(listed) - 1; i >= 0 && len(x.chain) < maxChain; i-- {
-		entry := textproto.TrimString(listed[i])
-		if entry == "" {
-			continue // RFC 9110 §5.6.1.2
-		}
+	for entry := range nearestFirst(x.r.Header["X-Forwarded-For"]) {
 		a, ok := forwardedAddr(entry)
-		if !ok {
+		if !ok || len(x.chain) == maxChain {
 			break
 		}
 		x.chain = append(x.chain, a)
@@ -55,7 +49,43 @@ func (x *exchange) believe() (client netip.Addr, trustedPeer bool) {
 			break
 		}
 	}
+	x.believeScheme()
 	return client, true
+}
+
+// believeScheme takes the scheme that the client spoke from X-Forwarded-Proto. Where every proxy has added its own, as to
+// X-Forwarded-For, that is the one as far from the end as the client is; else the last one, since what stands before is not the peer's.
+func (x *exchange) believeScheme() {
+	at, told := 0, ""
+	for entry := range nearestFirst(x.r.Header["X-Forwarded-Proto"]) {
+		if at++; at == 1 || at == len(x.chain)-1 {
+			told = entry
+		}
+	}
+	switch {
+	case strings.EqualFold(told, "http"):
+		x.scheme = "http"
+	case strings.EqualFold(told, "https"):
+		x.scheme = "https"
+	}
+}
+
+// nearestFirst yields the elements of a list that each proxy appends to, the last one first; empty ones are none (RFC 9110 §5.6.1.2).
+func nearestFirst(fields []string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for _, field := range slices.Backward(fields) {
+			for found := true; found; {
+				at := strings.LastIndexByte(field, ',')
+				entry := textproto.TrimString(field[at+1:])
+				if entry != "" && !yield(entry) {
+					return
+				}
+				if found = at >= 0; found {
+					field = field[:at]
+				}
+			}
+		}
+	}
 }
 
 // forwardedAddr reads one entry of X-Forwarded-For: an address, in some proxies' hands with a port.

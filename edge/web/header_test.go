@@ -115,6 +115,19 @@ func TestTrustedProxies(t *testing.T) {
 		{"empty elements", "203.0.113.1", "http", "203.0.113.1, 198.51.100.4, 127.0.0.1", "", []string{"X-Forwarded-For: , ,203.0.113.1,, 198.51.100.4", "X-Forwarded-For:", "X-Forwarded-For: ,"}},
 		{"nothing but empty elements", "127.0.0.1", "http", "127.0.0.1", "", []string{"X-Forwarded-For: ,, ,"}},
 		{"a mapped address", "203.0.113.1", "http", "203.0.113.1, 127.0.0.1", "", []string{"X-Forwarded-For: ::ffff:203.0.113.1"}},
+		{
+			"a scheme that the client made up before the proxy's", "203.0.113.1", "http", "203.0.113.1, 127.0.0.1", "",
+			[]string{"X-Forwarded-For: 203.0.113.1", "X-Forwarded-Proto: https", "X-Forwarded-Proto: http"},
+		},
+		{
+			"a scheme of each proxy", "203.0.113.1", "https", "203.0.113.1, 198.51.100.4, 127.0.0.1", "",
+			[]string{"X-Forwarded-For: 203.0.113.1, 198.51.100.4", "X-Forwarded-Proto: HTTPS, http"},
+		},
+		{
+			"a scheme of each proxy, and one that the client made up", "203.0.113.1", "http", "203.0.113.1, 198.51.100.4, 127.0.0.1", "",
+			[]string{"X-Forwarded-For: 203.0.113.1, 198.51.100.4", "X-Forwarded-Proto: https, http, https"},
+		},
+		{"a scheme among empty elements", "127.0.0.1", "https", "127.0.0.1", "", []string{"X-Forwarded-Proto: , https ,"}},
 		{"a scheme that is none", "127.0.0.1", "http", "127.0.0.1", "", []string{"X-Forwarded-Proto: gopher"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
