@@ -15,7 +15,7 @@ SOAK ?= 10m
 SIM  ?= 1000000
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test interop check fmt lint covered race vuln bench bench-peers soak sim docs clean
+.PHONY: help build demo demo-bridge test interop check fmt lint covered race vuln bench bench-peers soak sim docs clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -27,6 +27,9 @@ demo: build ## try it: a fleet on this machine until Ctrl-C (CHECK=1: assert eve
 	@hack/need.sh curl
 	@hack/need.sh dig
 	@CHECK='$(CHECK)' examples/demo.sh bin/gdn
+
+demo-bridge: build ## try it: a message bridge of three members between two brokers, until Ctrl-C (CHECK=1: assert and end)
+	@CHECK='$(CHECK)' examples/demo-bridge.sh bin/gdn
 
 test: ## run every test, those on a private PostgreSQL and DynamoDB Local too
 	@hack/need.sh curl
@@ -76,8 +79,8 @@ bench: ## measure build, verify, swap, poll, DNS and proxy, and print a table
 bench-peers: ## measure a node beside Knot, NSD, BIND, CoreDNS, nginx, HAProxy, Caddy and Mosquitto (ONLY=dns|proxy|tls|rules|bridge, ROUNDS=5)
 	@hack/bench-peers.sh
 
-soak: ## publish under load, to a cohort that is disturbed, and with processes killed, for SOAK=10m each
-	GUARDYN_TEST_SOAK=$(SOAK) go test -count=1 -timeout 0 -run 'AppliesUnderLoad|ProcessesDie|Coordinated$$|CoordinatorsDie' -v ./internal/e2e
+soak: ## publish under load, to a cohort that is disturbed, and with processes killed, for SOAK=10m each; roll a bridge under traffic
+	GUARDYN_TEST_SOAK=$(SOAK) go test -count=1 -timeout 0 -run 'AppliesUnderLoad|ProcessesDie|Coordinated$$|CoordinatorsDie|BridgeTraffic' -v ./internal/e2e
 
 sim: ## run SIM=1000000 schedules of the rollout barrier's simulator
 	go test -count=1 -timeout 0 -run TestSchedules -v ./barrier/sim -sim.count=$(SIM)

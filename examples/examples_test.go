@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// TestDemo runs what make demo CHECK=1 runs, with a gdn built from this tree.
+// TestDemo runs what make demo and make demo-bridge with CHECK=1 run, with a gdn built from this tree.
 func TestDemo(t *testing.T) {
 	for _, tool := range []string{"curl", "dig"} {
 		if _, err := exec.LookPath(tool); err != nil {
@@ -22,13 +22,24 @@ func TestDemo(t *testing.T) {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build gdn: %v\n%s", err, out)
 	}
+	// How many answers each asserts, so that none is passed over.
+	for script, asserted := range map[string]int{"demo.sh": 47, "demo-bridge.sh": 20} {
+		t.Run(script, func(t *testing.T) {
+			t.Parallel()
+			walk(t, script, gdn, asserted)
+		})
+	}
+}
+
+// walk runs a demo, which must leave nothing behind.
+func walk(t *testing.T, script, gdn string, asserted int) {
 	temporary := t.TempDir()
 	alive, inherited, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer alive.Close()
-	cmd := exec.Command("bash", "demo.sh", gdn)
+	cmd := exec.Command("bash", script, gdn)
 	cmd.Env = append(os.Environ(), "CHECK=1", "TMPDIR="+temporary)
 	cmd.ExtraFiles = []*os.File{6: inherited} // 9, which the script does not use
 	out, err := cmd.CombinedOutput()
@@ -50,6 +61,3 @@ func TestDemo(t *testing.T) {
 		t.Errorf("%d answers were asserted, want %d\n%s", n, asserted, out)
 	}
 }
-
-// asserted is how many answers the demo asserts, so that none is passed over.
-const asserted = 47
