@@ -97,7 +97,12 @@ func (x *exchange) notCached() string {
 	if x.cache.key.Len() > cache.MaxKey {
 		return "key"
 	}
-	for name := range r.Header {
+	return Uncacheable(r.Header)
+}
+
+// Uncacheable tells why the cache has no part in a request with such a header, empty: it has.
+func Uncacheable(h http.Header) string {
+	for name := range h {
 		switch name[0] {
 		case 'X', 'x', 'F', 'f', 'R', 'r':
 			if override(name) {

@@ -146,7 +146,7 @@ no rate limit counts. FILE is YAML or JSON (- is standard input):
 	return cmd
 }
 
-// editedRules reads the rulesets and lists of a zone as they are edited.
+// editedRules reads the rulesets, the lists and the cache policy of a zone as they are edited.
 func editedRules(ctx context.Context, c *api.Client, name string) (*zone.Zone, error) {
 	row, err := c.Zone(ctx, name)
 	if err != nil {
@@ -176,5 +176,10 @@ func editedRules(ctx context.Context, c *api.Client, name string) (*zone.Zone, e
 		}
 		z.Lists[name] = *l
 	}
+	policy, _, err := c.CachePolicy(ctx, row.ID)
+	if err != nil {
+		return nil, err
+	}
+	z.CachePolicy = *policy
 	return z, nil
 }

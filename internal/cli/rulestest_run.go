@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/guardyn-edge/guardyn/edge/cache"
 	"github.com/guardyn-edge/guardyn/edge/rules"
 	"github.com/guardyn-edge/guardyn/edge/web"
 	"github.com/guardyn-edge/guardyn/internal/fieldname"
@@ -35,6 +36,8 @@ type testOutcome struct {
 	Headers  http.Header   `json:"headers,omitempty"`
 	Pool     string        `json:"pool,omitempty"`
 	Function string        `json:"function,omitempty"`
+	// Cache is nil when rules answer the request.
+	Cache *cacheOutcome `json:"cache,omitempty"`
 
 	response bool // the phase is that of the answer
 }
@@ -43,6 +46,7 @@ type testOutcome struct {
 func runRules(z *zone.Zone, set *rules.Set, r *rules.Request) *testOutcome {
 	out := &testOutcome{Rules: []ruleOutcome{}}
 	var skipped []zone.Phase
+	policy := cache.NewPolicy(z.CachePolicy)
 	for _, phase := range zone.Phases() {
 		ended := false
 		out.response = phase == zone.PhaseTransformResponse
@@ -68,6 +72,9 @@ func runRules(z *zone.Zone, set *rules.Set, r *rules.Request) *testOutcome {
 					if rule.Action == zone.ActionSkip {
 						skipped = append(skipped, p.Phases...)
 					}
+					if rule.Action == zone.ActionCache && policy != nil {
+						policy.Apply(&p)
+					}
 					if o.Does = out.act(rule.Action, p, r); endsPhase(rule.Action) {
 						ended = true
 					}
@@ -76,6 +83,7 @@ func runRules(z *zone.Zone, set *rules.Set, r *rules.Request) *testOutcome {
 			out.Rules = append(out.Rules, o)
 		}
 	}
+	out.Cache = out.cachePart(policy, r)
 	out.Method, out.Host, out.Path, out.Query, out.Headers = r.Method, r.Host, r.Path, r.Query, r.Header
 	return out
 }
@@ -120,6 +128,8 @@ func (o *testOutcome) act(action zone.Action, p zone.Parameters, r *rules.Reques
 	case zone.ActionFunction:
 		o.Function = p.Function
 		return "calls function " + p.Function
+	case zone.ActionCache:
+		return cacheRule(p)
 	case zone.ActionSetHeader, zone.ActionRemoveHeader:
 		settable := fieldname.SettableInRequest
 		if o.response {
@@ -141,7 +151,7 @@ func (o *testOutcome) act(action zone.Action, p zone.Parameters, r *rules.Reques
 		}
 		return verb
 	}
-	return "is carried: nodes of this build do not act on it yet"
+	return ""
 }
 
 func target(path, query string) string {
@@ -173,6 +183,7 @@ func (a *app) printRuleTest(o *testOutcome) error {
 	case o.Status != 0:
 		a.printf("answered %d\n", o.Status)
 	default:
+		a.printf("%s\n", o.Cache.String())
 		where := "the host's origin"
 		switch {
 		case o.Function != "":
