@@ -47,7 +47,7 @@ var (
 	descDegraded  = desc("degraded", "How many things are not as they should be; /deephealth names them.")
 	descSource    = desc("source_state", "1 for what the source was last observed to be.", "state")
 	descSourceAge = desc("source_answer_age_seconds", "Time since the source last answered; absent before.")
-	descPending   = desc("config_pending", "1 while the source holds a valid document that does not run.")
+	descPending   = desc("config_pending", "1 while the source holds a valid document that does not run, unless it is older than what the cohort has.")
 	descSession   = desc("session_state", "1 for the state that the session is in.", "session", "kind", "state")
 	descConnects  = desc("session_connects_total", "Connections of the session that were made.", "session")
 	descConverged = desc("session_converged", "1 while the session is as it should be.", "session")
@@ -101,7 +101,7 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	s.flag(descReady, h.Ready)
 	s.gauge(descVersion, float64(h.Version))
 	s.gauge(descDegraded, float64(len(h.Degraded)))
-	s.flag(descPending, h.Source.Digest != "" && h.Source.Digest != h.Digest)
+	s.flag(descPending, h.Source.Pending)
 	for _, r := range rungs {
 		s.flag(descRung, r == h.Rung, string(r))
 	}

@@ -273,6 +273,8 @@ func TestOwnFiles(t *testing.T) {
 		late := w.members[1]
 		if s := late.host.Status(); s.Source.Verb != "behind" || s.Source.Reason != "it is version 1, and version 2 is committed" {
 			t.Errorf("who is late: %+v", s.Source)
+		} else if len(s.Degraded) > 0 || s.Source.Pending {
+			t.Errorf("who is late, and runs what it should, is degraded by %q, pending %v", s.Degraded, s.Source.Pending)
 		}
 		if err := late.end(); err != nil {
 			t.Fatal(err)

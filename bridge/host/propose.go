@@ -41,6 +41,8 @@ func consider(c considered) (judgement, string) {
 		return inStep, ""
 	case ro != nil && ro.Open() && ro.Digest == digest:
 		return underway, fmt.Sprintf("%v is %s", ro.Ref, ro.State)
+	case !c.shared && ro != nil && ro.Open() && want.Version < ro.Version:
+		return behind, fmt.Sprintf("it is version %d, and the cohort is asked about version %d", want.Version, ro.Version)
 	case ro != nil && ro.Open():
 		return waiting, fmt.Sprintf("another rollout is open: %v, of version %d, is %s", ro.Ref, ro.Version, ro.State)
 	case committed.IsZero() || c.running == nil || c.pointer != committed:

@@ -34,6 +34,7 @@ type SourceStatus struct {
 	Digest     document.Digest `json:"digest,omitzero"` // of a valid document
 	Verb       string          `json:"verb"`
 	Reason     string          `json:"reason,omitzero"`
+	Pending    bool            `json:"pending"`              // it is valid, does not run, and is not merely older than what the cohort has
 	ObservedAt time.Time       `json:"observed_at,omitzero"` // when this was first seen
 	AnsweredAt time.Time       `json:"answered_at,omitzero"` // when the source last answered
 }
@@ -94,11 +95,12 @@ func (h *Host) Status() Status {
 	}
 	if doc != nil {
 		s.Source.Digest = doc.Digest()
+		s.Source.Pending = s.Source.Digest != s.Digest && s.Source.Verb != string(behind)
 	}
 	if problem != "" {
 		s.Degraded = append(s.Degraded, problem)
 	}
-	if s.Source.Reason != "" && s.Source.Reason != problem && s.Source.Verb != string(underway) {
+	if v := judgement(s.Source.Verb); s.Source.Reason != "" && s.Source.Reason != problem && v != underway && v != behind {
 		s.Degraded = append(s.Degraded, "source: "+s.Source.Reason)
 	}
 	if c != nil {
