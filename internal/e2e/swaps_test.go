@@ -276,11 +276,12 @@ func TestAppliesUnderLoad(t *testing.T) {
 		t.Fatalf("%d requests failed", n)
 	}
 	s.report(applies)
-	// What no change treats otherwise is kept over all of them; what each treats otherwise is asked for anew, once by each.
+	// What no change treats otherwise is kept over all of them; what each treats otherwise is asked for anew by each, but for one that came
+	// while an answer was on its way, which is judged by the change then and serves both.
 	if n := s.kept.Load(); n > 2 {
 		t.Errorf("what is kept alike was fetched %d times", n)
 	}
-	if n, of := s.renewed.Load(), int64(len(s.seen["/renewed"])); n < of || n > of+2*int64(len(s.seen["HTTP/1.1"])) {
+	if n, of := s.renewed.Load(), int64(len(s.seen["/renewed"])); n < of/2 || n > of+2*int64(len(s.seen["HTTP/1.1"])) {
 		t.Errorf("what each change keeps otherwise was fetched %d times under %d versions", n, of)
 	}
 	// A view of this platform takes about 200 kB, so that views which are kept would take tens of MB.
