@@ -9,7 +9,7 @@ import (
 
 var (
 	seed   = flag.Int64("sim.seed", -1, "run this schedule alone, and print its trace")
-	count  = flag.Int("sim.count", 20_000, "how many schedules TestSchedules runs")
+	count  = flag.Int("sim.count", 5_000, "how many schedules TestSchedules runs")
 	from   = flag.Uint64("sim.from", 0, "the first of them")
 	ablate = flag.Int("sim.ablation", 0, "which repair is switched off in TestSchedules, by number")
 )
