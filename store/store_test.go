@@ -3,6 +3,7 @@ package store_test
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"path/filepath"
 	"testing"
 
@@ -18,17 +19,23 @@ import (
 
 func TestMain(m *testing.M) { testpg.Main(m) }
 
+// migrated is a Postgres database with the store's schema and a cohort's.
+var migrated = testpg.NewTemplate(func(ctx context.Context, url string) error {
+	return errors.Join(store.Migrate(ctx, url), sqlstore.MigrateURL(ctx, url))
+})
+
 // databases are the two that the store speaks to: how to name a fresh one, and how to reach it without
 // the store.
 var databases = []struct {
 	name string
 	url  func(t testing.TB) string
+	made func(t testing.TB) string // as url; it may be migrated already
 	raw  func(t testing.TB, url string) *sql.DB
 }{
-	{"SQLite", sqliteURL, func(t testing.TB, url string) *sql.DB {
+	{"SQLite", sqliteURL, sqliteURL, func(t testing.TB, url string) *sql.DB {
 		return openSQL(t, "sqlite", url[len("sqlite:"):]+"?_pragma=busy_timeout(10000)")
 	}},
-	{"Postgres", testpg.URL, func(t testing.TB, url string) *sql.DB { return openSQL(t, "pgx", url) }},
+	{"Postgres", testpg.URL, migrated.URL, func(t testing.TB, url string) *sql.DB { return openSQL(t, "pgx", url) }},
 }
 
 func sqliteURL(t testing.TB) string { return "sqlite:" + filepath.Join(t.TempDir(), "guardyn.db") }
@@ -68,7 +75,7 @@ func open(t testing.TB, url string) *store.DB {
 func TestStore(t *testing.T) {
 	for _, d := range databases {
 		t.Run(d.name, func(t *testing.T) {
-			storetest.Run(t, func(t *testing.T) control.Store { return open(t, d.url(t)) })
+			storetest.Run(t, func(t *testing.T) control.Store { return open(t, d.made(t)) })
 		})
 	}
 }
@@ -102,7 +109,7 @@ func TestJoinedStore(t *testing.T) {
 	for _, d := range databases {
 		t.Run(d.name, func(t *testing.T) {
 			storetest.RunJoined(t, func(t *testing.T, decide storetest.Decide) (control.Store, control.Cohort) {
-				return joined(t, d.url(t), decide)
+				return joined(t, d.made(t), decide)
 			})
 		})
 	}

@@ -88,7 +88,7 @@ func (c *Cluster) prepare(cmd *exec.Cmd, as *syscall.Credential) {
 func (c *Cluster) serve(ctx context.Context, postgres string, as *syscall.Credential, o Options) error {
 	args := []string{
 		"-D", filepath.Join(c.dir, "data"), "-k", c.dir,
-		"-c", "listen_addresses=", "-c", "max_connections=300", "-c", "log_destination=stderr", "-c", "logging_collector=off",
+		"-c", "listen_addresses=", "-c", "max_connections=500", "-c", "log_destination=stderr", "-c", "logging_collector=off",
 	}
 	if !o.Durable {
 		args = append(args, "-c", "fsync=off", "-c", "full_page_writes=off")

@@ -49,6 +49,12 @@ func Main(m *testing.M) {
 // test fails: it is never skipped.
 func URL(t testing.TB) string {
 	t.Helper()
+	return create(t, "")
+}
+
+// create makes a database as URL does, a copy of template unless that is empty.
+func create(t testing.TB, template string) string {
+	t.Helper()
 	server := os.Getenv(EnvURL)
 	if server == "" {
 		ctx, cancel := context.WithTimeout(t.Context(), startTimeout)
@@ -65,7 +71,11 @@ func URL(t testing.TB) string {
 		server = c.URL("postgres")
 	}
 	name := "guardyn_test_" + strings.ToLower(rand.Text())
-	execute(t, t.Context(), server, `CREATE DATABASE `+name)
+	statement := `CREATE DATABASE ` + name
+	if template != "" {
+		statement += ` TEMPLATE ` + template
+	}
+	execute(t, t.Context(), server, statement)
 	t.Cleanup(func() {
 		execute(t, context.WithoutCancel(t.Context()), server, `DROP DATABASE `+name+` WITH (FORCE)`)
 	})
