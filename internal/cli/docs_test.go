@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/guardyn-edge/guardyn/internal/cli"
@@ -157,6 +158,15 @@ func runStep(t *testing.T, where, dir string, environ []string, s step) {
 	t.Helper()
 	cmd := exec.Command("bash", "-c", s.command)
 	cmd.Dir, cmd.Env = dir, environ
+	if strings.Contains(s.command, " & ") {
+		// What it leaves running, a service in the background, ends with the test.
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+		t.Cleanup(func() {
+			if cmd.Process != nil {
+				_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // nobody may be left
+			}
+		})
+	}
 	out, err := cmd.CombinedOutput()
 	shown := strings.Contains("\n"+s.output, "\nerror: ") || strings.Contains("\n"+s.output, "\n{\"error\":")
 	if (err != nil) != shown {
