@@ -52,6 +52,7 @@ type Rollouts struct {
 type Host struct {
 	cfg      Config
 	observer *source.Observer
+	watched  *watched // the rollout store; nil: none
 	outcomes outcomes
 
 	// work is held while the runner is driven, so that it is by one at a time.
@@ -82,6 +83,7 @@ func New(cfg Config) (*Host, error) {
 	if cfg.Source == nil || cfg.Runner == nil {
 		return nil, errors.New("bridge: a host needs a source and a runner")
 	}
+	var store *watched
 	if cfg.Rollouts != nil {
 		r := *cfg.Rollouts
 		if r.Store == nil || r.Leases == nil || r.Artefacts == nil || r.Slots == nil {
@@ -90,7 +92,8 @@ func New(cfg Config) (*Host, error) {
 		if cfg.Process.MemberID == "" {
 			return nil, errors.New("bridge: who takes part in rollouts needs a member id")
 		}
-		r.Store = &watched{Store: r.Store}
+		store = &watched{Store: r.Store}
+		r.Store = store
 		cfg.Rollouts = &r
 	}
 	cfg.Process.RolloutStore = cfg.Rollouts != nil
@@ -101,6 +104,7 @@ func New(cfg Config) (*Host, error) {
 	}
 	h := &Host{
 		cfg:      cfg,
+		watched:  store,
 		observer: &source.Observer{Source: cfg.Source, Poll: cfg.Poll, Timeout: cfg.Timeout, Now: cfg.Now},
 		phase:    Idle, problem: "the source has not answered yet",
 	}

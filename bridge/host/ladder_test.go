@@ -444,6 +444,28 @@ func TestAnotherRoster(t *testing.T) {
 	})
 }
 
+// TestAnotherStore: a member that is given another store than its cohort's runs what it has confirmed, and says so.
+func TestAnotherStore(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		w.home.write(text(1, coordinated, "s"))
+		w.start()
+		w.run(1, time.Minute, w.members...)
+		m, other := w.members[0], newStore()
+		if err := m.end(); err != nil {
+			t.Fatal(err)
+		}
+		m.cfg.Rollouts.Store, m.cfg.Rollouts.Leases, m.cfg.Rollouts.Artefacts = other, other, other
+		m.start()
+		w.run(1, time.Minute, m)
+		w.home.write(text(2, coordinated, "s", "x"))
+		w.rest(10 * time.Second)
+		w.run(1, 0, m)
+		if s := m.host.Status(); !s.Ready || !strings.Contains(s.Rollout.Diverged, "it is another store") || s.Source.Reason != "the rollout store has nothing committed for this cohort" {
+			t.Errorf("is %s, diverged %q, its source is %+v", s.Phase, s.Rollout.Diverged, s.Source)
+		}
+	})
+}
+
 // TestTwoProcesses: of two with one member id, the older ends.
 func TestTwoProcesses(t *testing.T) {
 	inWorld(t, 3, func(w *world) {

@@ -23,6 +23,9 @@ const (
 	due      judgement = "to be proposed"
 )
 
+// nothingCommitted is of a store in which no cohort of that name has begun.
+const nothingCommitted = "the rollout store has nothing committed for this cohort"
+
 // considered is all that the judgement depends on.
 type considered struct {
 	want    *document.Document // the source's
@@ -45,7 +48,9 @@ func consider(c considered) (judgement, string) {
 		return behind, fmt.Sprintf("it is version %d, and the cohort is asked about version %d", want.Version, ro.Version)
 	case ro != nil && ro.Open():
 		return waiting, fmt.Sprintf("another rollout is open: %v, of version %d, is %s", ro.Ref, ro.Version, ro.State)
-	case committed.IsZero() || c.running == nil || c.pointer != committed:
+	case committed.IsZero():
+		return waiting, nothingCommitted
+	case c.running == nil || c.pointer != committed:
 		return waiting, "this member does not run yet what is committed"
 	}
 	if ended := ending(c.head, digest, want.Version); ended != nil {

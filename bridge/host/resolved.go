@@ -14,6 +14,7 @@ type watched struct {
 
 	mu     sync.Mutex
 	first  bool              // something was read
+	empty  bool              // nothing was committed when the row was last read
 	last   barrier.RolloutID // that is over and was counted, or was over before this process began
 	counts map[barrier.Resolution]uint64
 }
@@ -22,7 +23,7 @@ type watched struct {
 func (w *watched) Look(ctx context.Context, m barrier.MemberID) (barrier.View, error) {
 	v, err := w.Store.Look(ctx, m)
 	if err == nil {
-		w.note(v.Rollout)
+		w.note(v.Head)
 	}
 	return v, err
 }
@@ -31,14 +32,16 @@ func (w *watched) Look(ctx context.Context, m barrier.MemberID) (barrier.View, e
 func (w *watched) Current(ctx context.Context) (barrier.Row, error) {
 	row, err := w.Store.Current(ctx)
 	if err == nil {
-		w.note(row.Rollout)
+		w.note(row.Head)
 	}
 	return row, err
 }
 
-func (w *watched) note(ro *barrier.Rollout) {
+func (w *watched) note(h barrier.Head) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	ro := h.Rollout
+	w.empty = h.Committed.IsZero()
 	began := !w.first
 	w.first = true
 	if ro == nil || ro.Open() || ro.ID == w.last {
@@ -53,14 +56,17 @@ func (w *watched) note(ro *barrier.Rollout) {
 	w.counts[ro.Resolution()]++
 }
 
+// emptied tells whether a store that was read has nothing committed.
+func (w *watched) emptied() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.first && w.empty
+}
+
 // Resolved are the rollouts that this process has seen end.
 func (h *Host) Resolved() map[barrier.Resolution]uint64 {
-	r := h.cfg.Rollouts
-	if r == nil {
-		return nil
-	}
-	w, ok := r.Store.(*watched)
-	if !ok {
+	w := h.watched
+	if w == nil {
 		return nil
 	}
 	w.mu.Lock()

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/guardyn-edge/guardyn/barrier"
@@ -105,6 +106,10 @@ func (h *Host) Status() Status {
 	}
 	if c != nil {
 		s.Rollout = h.rolloutStatus(c.member.Status(), b)
+		if h.watched.emptied() && !s.Rollout.Confirmed.IsZero() {
+			s.Rollout.Diverged = fmt.Sprintf("%s, and this member has confirmed %v: it is another store than the cohort's, or was emptied; give every member the cohort's, or start all of them with another --cohort",
+				nothingCommitted, s.Rollout.Confirmed)
+		}
 		s.Degraded = append(s.Degraded, s.Rollout.degraded()...)
 	}
 	r := h.cfg.Runner.Status()

@@ -92,6 +92,14 @@ func isRefusal(err error) bool {
 	return errors.As(err, &r)
 }
 
+// unwritten notes that dead letters wait.
+func (r *Route) unwritten(letters int, err error) {
+	r.mu.Lock()
+	r.err = fmt.Sprintf("%d dead letters cannot be written yet: %v", letters, err)
+	r.mu.Unlock()
+	r.cfg.Log.Warn("dead letters cannot be written; it is tried again", "route", r.cfg.Route.ID, "letters", letters, "error", err)
+}
+
 // lost ends a message that not even the place for dead letters takes.
 func (r *Route) lost(w *work, reason string, err error) {
 	r.cfg.Log.Warn("a message is refused for good, its place for dead letters refuses it too, and it is dropped",
@@ -114,7 +122,7 @@ func (r *Route) Abandon(left []*session.Delivery) {
 type letterFile struct {
 	path    string
 	backoff session.Backoff
-	log     session.Logger
+	failed  func(letters int, err error) // told of every attempt that was for nothing
 	stop    context.CancelFunc
 	work    sync.WaitGroup
 
@@ -123,9 +131,9 @@ type letterFile struct {
 	wake    chan struct{}
 }
 
-func newLetterFile(path string, b session.Backoff, log session.Logger) *letterFile {
+func newLetterFile(path string, b session.Backoff, failed func(letters int, err error)) *letterFile {
 	ctx, stop := context.WithCancel(context.Background())
-	f := &letterFile{path: path, backoff: b, log: log, stop: stop, wake: make(chan struct{}, 1)}
+	f := &letterFile{path: path, backoff: b, failed: failed, stop: stop, wake: make(chan struct{}, 1)}
 	f.work.Go(func() { f.run(ctx) })
 	return f
 }
@@ -156,7 +164,7 @@ func (f *letterFile) run(ctx context.Context) {
 			if err == nil {
 				break
 			}
-			f.log.Warn("dead letters cannot be written; it is tried again", "file", f.path, "letters", len(batch), "error", err)
+			f.failed(len(batch), err)
 			if !f.backoff.Wait(ctx, attempt) {
 				return // unsettled: the source delivers them again
 			}
@@ -167,7 +175,8 @@ func (f *letterFile) run(ctx context.Context) {
 	}
 }
 
-// append writes whole lines, and is sure of them before it returns.
+// append writes whole lines, and is sure of them before it returns. What a full disk or a crash has left of a line that was written before
+// stays a line of its own, so that no letter is part of it.
 func (f *letterFile) append(batch []letter) (err error) {
 	var lines []byte
 	for _, l := range batch {
@@ -177,7 +186,7 @@ func (f *letterFile) append(batch []letter) (err error) {
 		}
 		lines = append(append(lines, line...), '\n')
 	}
-	file, err := os.OpenFile(f.path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	file, err := os.OpenFile(f.path, os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o600)
 	if err != nil {
 		return err
 	}
@@ -186,6 +195,14 @@ func (f *letterFile) append(batch []letter) (err error) {
 			err = closeErr
 		}
 	}()
+	if info, err := file.Stat(); err == nil && info.Size() > 0 {
+		var last [1]byte
+		if _, err := file.ReadAt(last[:], info.Size()-1); err != nil {
+			return err
+		} else if last[0] != '\n' {
+			lines = append([]byte{'\n'}, lines...)
+		}
+	}
 	if _, err := file.Write(lines); err != nil {
 		return err
 	}

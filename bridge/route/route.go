@@ -81,7 +81,7 @@ func New(cfg Config) *Route {
 		r.lanes = map[string]*lane{}
 	}
 	if cfg.Route.DeadLetter.File != "" {
-		r.letter = newLetterFile(cfg.Secrets.Path(document.File(cfg.Route.DeadLetter.File)), cfg.Backoff, cfg.Log)
+		r.letter = newLetterFile(cfg.Secrets.Path(document.File(cfg.Route.DeadLetter.File)), cfg.Backoff, r.unwritten)
 	}
 	return r
 }
