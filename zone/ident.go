@@ -42,24 +42,26 @@ func ParseID(s string) (ID, error) {
 // ParsePrefix reads an address or a prefix; a bare address becomes a host prefix, a mapped one IPv4, and
 // bits beyond the length are zero.
 func ParsePrefix(s string) (netip.Prefix, error) {
-	bad := fmt.Errorf("%s is not an address or a prefix such as 192.0.2.0/24 or 2001:db8::/32", quote(s))
+	bad := func() (netip.Prefix, error) {
+		return netip.Prefix{}, fmt.Errorf("%s is not an address or a prefix such as 192.0.2.0/24 or 2001:db8::/32", quote(s))
+	}
 	var p netip.Prefix
 	if strings.IndexByte(s, '/') < 0 {
 		a, err := netip.ParseAddr(s)
 		if err != nil || a.Zone() != "" {
-			return netip.Prefix{}, bad
+			return bad()
 		}
 		p = netip.PrefixFrom(a, a.BitLen())
 	} else {
 		q, err := netip.ParsePrefix(s)
 		if err != nil {
-			return netip.Prefix{}, bad
+			return bad()
 		}
 		p = q
 	}
 	if p.Addr().Is4In6() {
 		if p.Bits() < 96 {
-			return netip.Prefix{}, bad
+			return bad()
 		}
 		p = netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96)
 	}
