@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/guardyn-edge/guardyn/barrier"
-	"github.com/guardyn-edge/guardyn/barrier/sqlstore"
 	"github.com/guardyn-edge/guardyn/control"
 	"github.com/guardyn-edge/guardyn/internal/nodeproto"
 	"github.com/guardyn-edge/guardyn/seal"
@@ -251,8 +250,7 @@ func TestTwoControlPlanes(t *testing.T) {
 		if a, err := third.Poll(ctx, member, nodeproto.Poll{Have: 2, Generation: 2, Epoch: 1}); err != nil || a.Artefact != nil {
 			f.t.Errorf("a process that knows nothing yet: %+v, %v", a, err)
 		}
-		f.converge(ro.Ref)
-		f.ok(cohort.Confirm(ctx, ro.Ref, f.token))
+		f.ok(f.confirms(cohort, ro.Ref))
 		f.agrees()
 		running := nodeproto.Poll{Have: 2, Generation: 2, Epoch: 1, Trial: string(ro.ID)}
 		for name, svc := range map[string]*control.Service{"the coordinator": other, "another": third} {
@@ -356,8 +354,7 @@ func TestKeyChangesOnTrial(t *testing.T) {
 		another, err := seal.GenerateSigningKey()
 		f.ok(err)
 		svc, _, cohort := f.process(f.t, func(c *control.Config) { c.SigningKey = another })
-		f.converge(ro.Ref)
-		if err := cohort.Confirm(ctx, ro.Ref, f.token); err == nil || !strings.Contains(err.Error(), "re-seal") {
+		if err := f.confirms(cohort, ro.Ref); err == nil || !strings.Contains(err.Error(), "re-seal") {
 			f.t.Errorf("confirmed with another key: %v", err)
 		}
 		f.agrees()
@@ -383,13 +380,9 @@ func TestKeyChangesOnTrial(t *testing.T) {
 	})
 }
 
-// A cohort that comes to a database in which something is live is given that.
 // What is published first of all goes directly, whatever the platform's way is.
 func TestFirstPublicationIsDirect(t *testing.T) {
 	databases(t, func(t *testing.T, w *world) {
-		if err := sqlstore.MigrateURL(t.Context(), w.url); err != nil {
-			t.Fatal(err)
-		}
 		svc, _, _ := w.process(t, nil)
 		w.zone(t, w.editor, "example.com")
 		if _, err := svc.CreateMember(t.Context(), w.operator, "edge"); err != nil {
@@ -402,12 +395,10 @@ func TestFirstPublicationIsDirect(t *testing.T) {
 	})
 }
 
+// A cohort that comes to a database in which something is live is given that.
 func TestCohortAdoptsWhatIsLive(t *testing.T) {
 	databases(t, func(t *testing.T, w *world) {
 		w.published(t)
-		if err := sqlstore.MigrateURL(t.Context(), w.url); err != nil {
-			t.Fatal(err)
-		}
 		svc, st, cohort := w.process(t, nil)
 		f := &fleet{world: w, t: t, cohort: cohort, boots: map[string]barrier.BootID{}}
 		f.svc, f.store = svc, st

@@ -28,6 +28,8 @@ type killed struct {
 	Deed     string
 	Ref      barrier.Ref
 	Operator control.Principal
+	Members  []control.Principal
+	Boots    map[string]barrier.BootID
 }
 
 // deeds change the platform's rows and the cohort's at once.
@@ -49,7 +51,7 @@ func (f *fleet) deed(name string, ref barrier.Ref) error {
 	case "commit":
 		return f.cohort.Commit(ctx, ref, 1)
 	case "confirm":
-		return f.cohort.Confirm(ctx, ref, 1)
+		return f.confirms(f.cohort, ref)
 	case "revert":
 		return f.cohort.Revert(ctx, ref, barrier.ByClaim(1), "no")
 	case "drain":
@@ -76,7 +78,10 @@ func TestKilledProcess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &fleet{t: t, world: &world{url: k.URL, key: key, operator: k.Operator, clock: &clock{t: time.Now()}}}
+	f := &fleet{
+		t: t, world: &world{url: k.URL, key: key, operator: k.Operator, clock: &clock{t: time.Now()}},
+		members: k.Members, boots: k.Boots, token: 1,
+	}
 	f.svc, f.store, f.cohort = f.process(t, nil)
 	t.Errorf("it lives: %v", f.deed(k.Deed, k.Ref))
 }
@@ -142,15 +147,15 @@ func TestKilledInADecision(t *testing.T) {
 			switch s.deed {
 			case "commit":
 				f.ack(ref)
-			case "confirm":
-				f.converge(ref)
 			case "direct", "propose", "propose a trial":
 				f.edit()
 			}
 			done := false
 			for _, p := range s.points {
 				before := f.both()
-				f.kill(binary, p, killed{URL: f.url, Key: f.key.SecretHex(), Deed: s.deed, Ref: ref, Operator: f.operator})
+				f.kill(binary, p, killed{
+					URL: f.url, Key: f.key.SecretHex(), Deed: s.deed, Ref: ref, Operator: f.operator, Members: f.members, Boots: f.boots,
+				})
 				if done = after[p]; done {
 					break
 				}

@@ -12,7 +12,6 @@ import (
 	"github.com/anishathalye/porcupine"
 
 	"github.com/guardyn-edge/guardyn/control"
-	"github.com/guardyn-edge/guardyn/internal/testpg"
 )
 
 var soakLive = flag.Duration("soak.live", 2*time.Second, "how long TestLiveRowIsLinearizable runs")
@@ -101,7 +100,7 @@ func (f *forgetful) SnapshotByVersion(ctx context.Context, version uint64) (cont
 // be put in one order.
 func TestLiveRowIsLinearizable(t *testing.T) {
 	const processes = 4
-	w := worldOn(t, testpg.URL(t))
+	w := worldOn(t, migratedPostgres.URL(t))
 	w.versions(t, 3)
 	row := w.liveRow(t)
 	first := moved{generation: row.Generations[0], version: row.Version}

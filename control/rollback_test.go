@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -357,7 +356,7 @@ func (w *world) oneLine(t testing.TB, n int) {
 }
 
 func TestRollbackWhenTheAnswerToTheCommitIsLost(t *testing.T) {
-	w := worldOn(t, "sqlite:"+filepath.Join(t.TempDir(), "guardyn.db"))
+	w := newWorld(t)
 	w.versions(t, 2)
 	svc := w.service(t, unsure{w.store, true}, nil)
 	res, err := svc.Rollback(t.Context(), w.operator, control.RollbackRequest{AcceptDisruption: true})

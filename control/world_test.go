@@ -3,12 +3,14 @@ package control_test
 import (
 	"context"
 	"errors"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/guardyn-edge/guardyn/barrier/sqlstore"
 	"github.com/guardyn-edge/guardyn/control"
 	"github.com/guardyn-edge/guardyn/internal/testpg"
 	"github.com/guardyn-edge/guardyn/seal"
@@ -53,20 +55,50 @@ type world struct {
 // databases runs a test on each kind of database.
 func databases(t *testing.T, test func(t *testing.T, w *world)) {
 	t.Run("sqlite", func(t *testing.T) { test(t, newWorld(t)) })
-	t.Run("postgres", func(t *testing.T) { test(t, worldOn(t, testpg.URL(t))) })
+	t.Run("postgres", func(t *testing.T) { test(t, worldOn(t, migratedPostgres.URL(t))) })
 }
+
+// migrate is what gdn migrate does to a database, but for whom it lets in. It takes longer than most tests: each gets a copy.
+func migrate(ctx context.Context, url string) error {
+	return errors.Join(store.Migrate(ctx, url), sqlstore.MigrateURL(ctx, url))
+}
+
+var migratedPostgres = testpg.NewTemplate(migrate)
+
+// migratedSQLite is the content of such a file.
+var migratedSQLite = sync.OnceValues(func() ([]byte, error) {
+	dir, err := os.MkdirTemp("", "guardyn-control-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "guardyn.db")
+	if err := migrate(context.Background(), "sqlite:"+path); err != nil {
+		return nil, err
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
+		return nil, errors.Join(err, errors.New("the database is not one file"))
+	}
+	return os.ReadFile(path)
+})
 
 func newWorld(t testing.TB) *world {
 	t.Helper()
-	return worldOn(t, "sqlite:"+filepath.Join(t.TempDir(), "guardyn.db"))
+	content, err := migratedSQLite()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "guardyn.db")
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return worldOn(t, "sqlite:"+path)
 }
 
+// worldOn is one on a database that was migrated.
 func worldOn(t testing.TB, url string) *world {
 	t.Helper()
 	ctx := context.Background()
-	if err := store.Migrate(ctx, url); err != nil {
-		t.Fatal(err)
-	}
 	key, err := seal.GenerateSigningKey()
 	if err != nil {
 		t.Fatal(err)
