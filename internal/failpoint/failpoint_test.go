@@ -107,7 +107,7 @@ func (w *world) in(t *testing.T) *world {
 func (w *world) round(d deed, p failpoint.Point, action string) {
 	w.t.Helper()
 	w.start(fmt.Sprintf("%s=%s", p, action))
-	before := w.state()
+	before := w.history()
 	try := d.prepare(w, p)
 	err := try.do()
 	var refused *api.Error
@@ -126,7 +126,7 @@ func (w *world) round(d deed, p failpoint.Point, action string) {
 	w.start("")
 	happened := slices.Contains(d.after, p)
 	if !happened && !d.edits {
-		if diff := cmp.Diff(before.history, w.state().history); diff != "" {
+		if diff := cmp.Diff(before, w.history()); diff != "" {
 			w.t.Errorf("history is changed by half a deed (-before +after):\n%s", diff)
 		}
 	}
@@ -141,12 +141,18 @@ type state struct {
 	audit   []api.AuditEntry
 }
 
-func (w *world) state() (s state) {
+func (w *world) history() (entries []api.HistoryEntry) {
 	w.t.Helper()
 	for e, err := range api.All(w.t.Context(), w.client.History) {
 		must(w.t, "history", err)
-		s.history = append(s.history, e)
+		entries = append(entries, e)
 	}
+	return entries
+}
+
+func (w *world) state() (s state) {
+	w.t.Helper()
+	s.history = w.history()
 	for o := (api.AuditOptions{All: true, PageOptions: api.PageOptions{Limit: 1000}}); ; {
 		page, err := w.client.Audit(w.t.Context(), o)
 		must(w.t, "audit", err)
