@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -49,6 +50,7 @@ type sampler struct {
 	stop   func()
 	log    string
 	number int
+	looks  atomic.Int64 // that were written
 }
 
 func startSampler(t testing.TB, c *cohortFleet) *sampler {
@@ -98,12 +100,25 @@ func (s *sampler) write(ctx context.Context, file *os.File) error {
 		if err := out.Encode(look); err != nil {
 			return err
 		}
+		s.looks.Add(1)
 		select {
 		case <-ctx.Done():
 			return w.Flush()
 		case <-tick.C:
 		}
 	}
+}
+
+// another waits for a sample that is begun after the call: what is so now is in the log then, if it lasts.
+func (s *sampler) another() {
+	s.c.t.Helper()
+	from := s.looks.Load()
+	s.c.f.await("another sample", func() error {
+		if n := s.looks.Load() - from; n < 2 { // the first may have been under way
+			return fmt.Errorf("%d were written", n)
+		}
+		return nil
+	})
 }
 
 func (s *sampler) look(ctx context.Context) (look sample, err error) {
@@ -130,9 +145,10 @@ func (s *sampler) look(ctx context.Context) (look sample, err error) {
 	return look, err
 }
 
-// end closes the log, checks it, and returns what is in it.
+// end closes the log with a sample of what is so in the end, checks it, and returns what is in it.
 func (s *sampler) end(t testing.TB) []sample {
 	t.Helper()
+	s.another()
 	s.stop()
 	samples := readSamples(t, s.log)
 	found, worst := checkSamples(samples)

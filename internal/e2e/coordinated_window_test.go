@@ -56,6 +56,7 @@ func (c *cohortFleet) restarted() func([]sample) {
 	c.next()
 	r := c.propose("--confirm-window", "1m", "--soak", "30s")
 	c.serve(r.Generation, c.members...)
+	c.sampler.another()
 	n := c.members[2]
 	began := time.Now()
 	n.restart(c)

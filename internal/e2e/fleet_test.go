@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"io"
 	"net"
@@ -27,6 +28,10 @@ func TestMain(m *testing.M) {
 	if which := os.Getenv(envPeer); which != "" {
 		fmt.Fprintln(os.Stderr, servePeer(which))
 		os.Exit(1)
+	}
+	// Tests that are parallel wait for leases and windows nearly all of the time; -parallel says otherwise.
+	if err := flag.Set("test.parallel", "6"); err != nil {
+		panic(err)
 	}
 	os.Exit(func() int {
 		dir, err := os.MkdirTemp("", "guardyn-e2e-")

@@ -144,6 +144,7 @@ func askURL(c *http.Client, url string) (mark string, err error) {
 // TestControlPlaneAway kills the control plane: nodes answer; a node killed and started without it answers
 // from its disk; once the control plane is back, one apply reaches both.
 func TestControlPlaneAway(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t, "", 2)
 	m := newMarked(f)
 	version, err := m.publish(t.Context(), 1)
@@ -175,6 +176,7 @@ func TestControlPlaneAway(t *testing.T) {
 
 // TestNodeTellsItself asks a node by DNS which one it is and what it serves.
 func TestNodeTellsItself(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t, "", 1)
 	f.gdn("zone", "create", "one.test")
 	f.gdn("apply", "-m", "first")
@@ -214,6 +216,7 @@ func (f *fleet) answers(mark string) {
 
 // TestSecondNodeOnOneDirectory proves that two processes never share a state directory.
 func TestSecondNodeOnOneDirectory(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t, "", 1)
 	n := f.nodes[0]
 	second := startProcess(t, "second node", []string{

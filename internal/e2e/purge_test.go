@@ -174,6 +174,7 @@ func (f *purgeFleet) done(id string) {
 
 // TestPurge purges in every way through two control planes, of nodes that are up, that are suspended, and while the control planes die.
 func TestPurge(t *testing.T) {
+	t.Parallel()
 	for _, db := range []struct {
 		name string
 		url  func(testing.TB) string
@@ -182,6 +183,7 @@ func TestPurge(t *testing.T) {
 		{"Postgres", testpg.URL},
 	} {
 		t.Run(db.name, func(t *testing.T) {
+			t.Parallel()
 			f := newPurgeFleet(t, db.url(t), 2, 3)
 			before := f.cached()
 			f.wantChanged("nothing", before)

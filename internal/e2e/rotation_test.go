@@ -36,6 +36,7 @@ func (f *fleet) trustedBy(key seal.SigningKey, want string) {
 // The signing key is rotated as docs/operations/key-rotation.md says: both keys are trusted, the control plane
 // switches, what is live is sealed anew, the old key is dropped. At no moment does a node refuse anything.
 func TestKeyRotation(t *testing.T) {
+	t.Parallel()
 	for _, db := range []struct {
 		name string
 		url  func(t *testing.T) string
@@ -44,6 +45,7 @@ func TestKeyRotation(t *testing.T) {
 		{"Postgres", func(t *testing.T) string { return testpg.URL(t) }},
 	} {
 		t.Run(db.name, func(t *testing.T) {
+			t.Parallel()
 			f := newFleet(t, db.url(t), 3)
 			f.gdn("zone", "create", "example.com")
 			f.gdn("record", "add", "example.com", "v", "TXT", "one")
@@ -115,6 +117,7 @@ func TestKeyRotation(t *testing.T) {
 // A control plane that is restored from an old backup refuses to publish what nodes would refuse, until its epoch
 // is raised. Nodes serve all the while.
 func TestRestoreAndRecover(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t, "", 2)
 	f.gdn("zone", "create", "example.com")
 	f.gdn("record", "add", "example.com", "v", "TXT", "one")
