@@ -8,6 +8,9 @@ GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 RACE ?= ./control ./node ./edge/... ./api ./internal/host ./internal/durable ./barrier ./barrier/slotfile ./barrier/memory ./barrier/remote \
 	./bridge/host ./bridge/lease ./bridge/mqtt ./bridge/nats ./bridge/route ./bridge/run ./bridge/session ./bridge/webhook
 
+# Half of the packages wait for a server, a lease or a deadline at any time: this many are tested at once. What go test vets, lint has.
+GOTEST := go test -p 4 -vet=off -timeout 15m
+
 # Runs a command with one of each server for all tests in it.
 WITH_SERVERS := go run ./internal/testpg/with-postgres go run ./internal/testdynamo/with-dynamo
 
@@ -42,7 +45,7 @@ test: ## run every test, those on a private PostgreSQL and DynamoDB Local too
 	@hack/need.sh h2load
 	@hack/need.sh clang
 	@hack/need.sh mosquitto
-	$(WITH_SERVERS) go test -timeout 15m ./...
+	$(WITH_SERVERS) $(GOTEST) ./...
 
 interop: ## ask a node, Knot and NSD the same 5,000 DNS queries and compare the answers
 	@hack/need.sh knot
@@ -67,7 +70,7 @@ race:
 	@hack/need.sh gcc
 	@hack/need.sh postgresql
 	@hack/need.sh mosquitto
-	CGO_ENABLED=1 go run ./internal/testpg/with-postgres go test -race -timeout 15m $(RACE)
+	CGO_ENABLED=1 go run ./internal/testpg/with-postgres $(GOTEST) -race $(RACE)
 
 # The vulnerability database is on the network: without it this step says so and passes.
 vuln:
