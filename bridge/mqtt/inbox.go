@@ -73,7 +73,7 @@ func (s *Session) take(l *link, p packet) {
 	m := (*incoming)(nil)
 	if p.msg.QoS > 0 {
 		if s.in.received[p.id] {
-			s.codec.ack(&l.buf, pubrec, p.id)
+			putAck(&l.buf, pubrec, p.id)
 			s.mu.Unlock()
 			l.signal()
 			return
@@ -137,11 +137,11 @@ func (s *Session) acknowledge() {
 			delete(s.in.byID, m.id)
 		}
 		if m.qos == 1 {
-			s.codec.ack(&s.link.buf, puback, m.id)
+			putAck(&s.link.buf, puback, m.id)
 			continue
 		}
 		s.in.received[m.id] = true
-		s.codec.ack(&s.link.buf, pubrec, m.id)
+		putAck(&s.link.buf, pubrec, m.id)
 	}
 	if n == 0 {
 		return

@@ -176,7 +176,7 @@ func (s *Session) handle(l *link, p packet) error {
 	case pubrel:
 		s.mu.Lock()
 		delete(s.in.received, p.id)
-		s.codec.ack(&l.buf, pubcomp, p.id)
+		putAck(&l.buf, pubcomp, p.id)
 		s.mu.Unlock()
 		l.signal()
 	case suback:

@@ -85,7 +85,7 @@ func (s *Session) pump(done *after) {
 			now = s.cfg.Now()
 		}
 		if o.received {
-			s.codec.ack(&l.buf, pubrel, o.id)
+			putAck(&l.buf, pubrel, o.id)
 		} else {
 			s.codec.publish(&l.buf, o.id, o.dup, &m, now)
 		}
@@ -184,7 +184,7 @@ func (s *Session) confirmed(p packet) {
 		if o != nil {
 			o.received = true
 		}
-		s.codec.ack(&s.link.buf, pubrel, p.id)
+		putAck(&s.link.buf, pubrel, p.id)
 		s.link.signal()
 		return
 	}

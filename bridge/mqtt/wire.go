@@ -43,7 +43,6 @@ type codec interface {
 	read(r *bufio.Reader, now func() time.Time) (packet, error)
 	connect(w *bytes.Buffer, c connect)
 	publish(w *bytes.Buffer, id uint16, dup bool, m *session.Message, now time.Time)
-	ack(w *bytes.Buffer, kind byte, id uint16)
 	subscribe(w *bytes.Buffer, id uint16, filter string, qos byte, identifier int)
 	unsubscribe(w *bytes.Buffer, id uint16, filter string)
 	disconnect(w *bytes.Buffer)
@@ -95,13 +94,17 @@ func unexpected(err error) error {
 	return err
 }
 
-// body reads a packet of that length, all of it.
-func body(r *bufio.Reader, length int) ([]byte, error) {
-	b := make([]byte, length)
-	if _, err := io.ReadFull(r, b); err != nil {
-		return nil, unexpected(err)
+// whole reads a packet: the first byte of its fixed header, and what follows that header.
+func whole(r *bufio.Reader) (first byte, b []byte, err error) {
+	first, length, err := header(r)
+	if err != nil {
+		return 0, nil, err
 	}
-	return b, nil
+	b = make([]byte, length)
+	if _, err := io.ReadFull(r, b); err != nil {
+		return 0, nil, unexpected(err)
+	}
+	return first, b, nil
 }
 
 // readPublish reads what both versions share; rest is what follows the topic and the packet identifier.

@@ -17,11 +17,7 @@ import (
 type codec311 struct{}
 
 func (codec311) read(r *bufio.Reader, _ func() time.Time) (packet, error) {
-	first, length, err := header(r)
-	if err != nil {
-		return packet{}, err
-	}
-	b, err := body(r, length)
+	first, b, err := whole(r)
 	if err != nil {
 		return packet{}, err
 	}
@@ -43,7 +39,7 @@ func (codec311) read(r *bufio.Reader, _ func() time.Time) (packet, error) {
 	case packets.PINGRESP:
 		return p, nil
 	case packets.CONNACK, packets.SUBACK:
-		control, err := packets311.NewControlPacketWithHeader(packets311.FixedHeader{MessageType: p.kind, RemainingLength: length})
+		control, err := packets311.NewControlPacketWithHeader(packets311.FixedHeader{MessageType: p.kind, RemainingLength: len(b)})
 		if err == nil {
 			err = control.Unpack(bytes.NewReader(b))
 		}
@@ -73,8 +69,6 @@ func (codec311) publish(w *bytes.Buffer, id uint16, dup bool, m *session.Message
 	putPublish(w, id, dup, m, 0)
 	_, _ = w.Write(m.Payload)
 }
-
-func (codec311) ack(w *bytes.Buffer, kind byte, id uint16) { putAck(w, kind, id) }
 
 func (codec311) subscribe(w *bytes.Buffer, id uint16, filter string, qos byte, _ int) {
 	p := packets311.NewControlPacket(packets311.Subscribe).(*packets311.SubscribePacket)

@@ -16,11 +16,7 @@ import (
 type codec5 struct{}
 
 func (codec5) read(r *bufio.Reader, now func() time.Time) (packet, error) {
-	first, length, err := header(r)
-	if err != nil {
-		return packet{}, err
-	}
-	b, err := body(r, length)
+	first, b, err := whole(r)
 	if err != nil {
 		return packet{}, err
 	}
@@ -215,8 +211,6 @@ func (codec5) connect(w *bytes.Buffer, c connect) {
 		Properties: &packets.Properties{SessionExpiryInterval: &c.expiry, ReceiveMaximum: &c.receiveMaximum, MaximumPacketSize: &largest},
 	})
 }
-
-func (codec5) ack(w *bytes.Buffer, kind byte, id uint16) { putAck(w, kind, id) }
 
 // subscribe asks for retained messages only when the broker has no such subscription yet, and for their flag as it was set.
 func (codec5) subscribe(w *bytes.Buffer, id uint16, filter string, qos byte, identifier int) {

@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/eclipse/paho.golang/paho"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/guardyn-edge/guardyn/barrier"
@@ -144,7 +145,7 @@ func TestBridgeAway(t *testing.T) {
 	c.cloudAddr = way.Addr
 	c.start()
 	in, out := testmosquitto.Dial(t, c.plant.Addr), testmosquitto.Dial(t, c.cloud.Addr, "t/#", "f/#")
-	sent := 0
+	sent, large := 0, strings.Repeat("0123456789abcdef", 1<<16)
 	send := func(n int) {
 		for range n {
 			in.Publish("plant/a", fmt.Sprint(sent))
@@ -180,6 +181,9 @@ func TestBridgeAway(t *testing.T) {
 	way.Refuse(true)
 	way.Cut()
 	send(100)
+	for range 3 {
+		in.Publish("plant/large", large)
+	}
 	c.await("members say that it is away", func() error {
 		for _, m := range c.members {
 			if s := m.status(); !s.Ready || !strings.Contains(strings.Join(s.Degraded, "\n"), "session cloud: it is not connected") {
@@ -190,6 +194,15 @@ func TestBridgeAway(t *testing.T) {
 	})
 	way.Refuse(false)
 	arrived()
+	out.Await("what is a megabyte each", func(got []*paho.Publish) bool {
+		n := 0
+		for _, p := range got {
+			if p.Topic == "t/large" && string(p.Payload) == large {
+				n++
+			}
+		}
+		return n >= 3
+	})
 	c.converged(1)
 
 	// The store, between changes: messages go on, nobody decides anything, and nothing is left of it.
