@@ -70,7 +70,7 @@ race:
 	@hack/need.sh gcc
 	@hack/need.sh postgresql
 	@hack/need.sh mosquitto
-	CGO_ENABLED=1 go run ./internal/testpg/with-postgres $(GOTEST) -race $(RACE)
+	CGO_ENABLED=1 go run ./internal/testpg/with-postgres $(GOTEST) -race -short $(RACE)
 
 # The vulnerability database is on the network: without it this step says so and passes.
 vuln:
