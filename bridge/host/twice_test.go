@@ -19,7 +19,10 @@ type late struct {
 func (l *late) Current(ctx context.Context) (barrier.Row, error) {
 	if l.slow.Load() {
 		l.asked.Add(1)
-		time.Sleep(10 * time.Second)
+		select {
+		case <-time.After(10 * time.Second):
+		case <-ctx.Done():
+		}
 	}
 	return l.Store.Current(ctx)
 }
