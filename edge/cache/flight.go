@@ -288,21 +288,17 @@ type Settled struct {
 // who asked, and whether it was stored.
 func (f *Flight) End(settled Settled) (o *Object, stored bool) {
 	f.mu.Lock()
-	o = f.object
 	body := f.body
 	if spare := cap(body) - len(body); spare > len(body)/8+64 {
 		body = append(make([]byte, 0, len(body)), body...)
 	}
-	o.setBody(body)
+	o = f.object.with(body) // the other one may be read by who waits
 	f.mu.Unlock()
 	return o, f.settle(o, settled)
 }
 
 // Complete tells that the answer is o, as a validation found it, stores it as settled, and reports whether it did.
 func (f *Flight) Complete(o *Object, settled Settled) (stored bool) {
-	f.mu.Lock()
-	f.object = o
-	f.mu.Unlock()
 	f.cache.counters.Revalidated.Add(1)
 	return f.settle(o, settled)
 }
@@ -329,7 +325,7 @@ func (f *Flight) settle(o *Object, settled Settled) (stored bool) {
 	}
 	f.unregister()
 	f.mu.Lock()
-	f.state = stateDone
+	f.object, f.state = o, stateDone
 	f.giveBack()
 	f.change()
 	f.mu.Unlock()

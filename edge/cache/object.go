@@ -148,6 +148,17 @@ const (
 	fieldOverhead  = 96
 )
 
+// with is o with its body, as it is stored.
+func (o *Object) with(body []byte) *Object {
+	n := &Object{
+		Status: o.Status, Fields: o.Fields, Tags: o.Tags, policy: o.policy, generation: o.generation, received: o.received, timing: o.timing,
+		requested: o.requested, revalidate: o.revalidate, onError: o.onError, noCache: o.noCache, strict: o.strict, shared: o.shared,
+		cookies: o.cookies, setCookie: o.setCookie, vary: o.vary, etag: o.etag, lastModified: o.lastModified,
+	}
+	n.setBody(body)
+	return n
+}
+
 // setBody ends the building of o.
 func (o *Object) setBody(body []byte) {
 	o.Body = body

@@ -356,7 +356,7 @@ func (x *exchange) endCache() {
 	x.w.sink = nil
 	if c.object != nil && !c.over {
 		o, stored := c.flight.End(x.settle())
-		c.over = true
+		c.object, c.over = o, true
 		switch {
 		case c.stream != nil:
 			if x.joinClient() != nil {
