@@ -50,8 +50,16 @@ func TestTheGuideHasEveryWord(t *testing.T) {
 		}
 	}
 	for _, v := range []any{
-		zone.Rule{}, zone.Parameters{}, zone.Pool{}, zone.Origin{}, zone.HealthCheck{}, zone.OutlierDetection{}, zone.LoadBalancer{}, zone.Sticky{},
-		zone.CachePolicy{}, zone.List{},
+		zone.Rule{},
+		zone.Parameters{},
+		zone.Pool{},
+		zone.Origin{},
+		zone.HealthCheck{},
+		zone.OutlierDetection{},
+		zone.LoadBalancer{},
+		zone.Sticky{},
+		zone.CachePolicy{},
+		zone.List{},
 	} {
 		of := reflect.TypeOf(v)
 		for i := range of.NumField() {
