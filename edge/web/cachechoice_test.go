@@ -141,7 +141,7 @@ func TestCacheBySwappedChoice(t *testing.T) {
 		})
 	}
 	t.Run("on its way", func(t *testing.T) {
-		entered, release := make(chan struct{}), make(chan struct{})
+		entered, release := make(chan struct{}, 2), make(chan struct{})
 		slow := startOrigin(t, func(w http.ResponseWriter, _ *http.Request) {
 			entered <- struct{}{}
 			<-release
@@ -193,17 +193,18 @@ func TestUnsafeMethodsReachEveryChoice(t *testing.T) {
 
 // TestCollapsedByWhoAnswers: of many requests at once for one URL, one asks each pool.
 func TestCollapsedByWhoAnswers(t *testing.T) {
-	entered, release := make(chan struct{}, 2), make(chan struct{})
+	gate := make(chan struct{})
+	release := sync.OnceFunc(func() { close(gate) })
 	gated := func(name string) *origin {
 		return startOrigin(t, func(w http.ResponseWriter, _ *http.Request) {
-			entered <- struct{}{}
-			<-release
+			<-gate
 			w.Header().Set("Cache-Control", "max-age=60")
 			io.WriteString(w, name)
 		})
 	}
 	main, other := gated("main"), gated("other")
 	n := startNode(t, withCache(0)...)
+	t.Cleanup(release) // before the node ends
 	n.publish(site(main.address(), pools(map[string]*origin{"other": other}), routed(`http.headers["x-to"] == "other"`, "other")))
 	var all sync.WaitGroup
 	for i := range 40 {
@@ -214,10 +215,8 @@ func TestCollapsedByWhoAnswers(t *testing.T) {
 			}
 		})
 	}
-	<-entered
-	<-entered
 	waitFor(t, "the others", func() bool { return n.config.Cache.Stats().Collapsed == 38 })
-	close(release)
+	release()
 	all.Wait()
 	if m, o := len(main.take()), len(other.take()); m != 1 || o != 1 {
 		t.Errorf("the origins were asked %d and %d times", m, o)
