@@ -134,6 +134,9 @@ func NormalizePath(path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	if err := judgeEscapedSeparators(path); err != nil {
+		return "", err
+	}
 	if !strings.Contains(path, "//") && !strings.Contains(path, "/.") {
 		return path, nil
 	}
@@ -169,6 +172,34 @@ func NormalizePath(path string) (string, error) {
 		i = end
 	}
 	return string(out), nil
+}
+
+// judgeEscapedSeparators refuses a path that an origin which takes %2F or %5C for a slash (as nginx does before it looks for a file)
+// would read as another one: with a segment of no octets, "." or ".." beside one. Rules would have seen other segments than it. Within
+// a segment they stay, as in /projects/group%2Fname. path is in normal form otherwise.
+func judgeEscapedSeparators(path string) error {
+	if strings.IndexByte(path, '%') < 0 {
+		return nil
+	}
+	escaped := false // whether the segment began behind an escaped separator
+	for i, begun := 1, 1; i <= len(path); i++ {
+		step, now := 1, false
+		switch {
+		case i == len(path) || path[i] == '/':
+		case path[i] == '%' && (path[i+1:i+3] == "2F" || path[i+1:i+3] == "5C"):
+			step, now = 3, true
+		default:
+			continue
+		}
+		segment, _, _ := strings.Cut(path[begun:i], ";")
+		if (escaped || now) && (segment == "." || segment == ".." || segment == "" && !(escaped && i == len(path))) {
+			return errTarget
+		}
+		escaped = now
+		i += step - 1
+		begun = i + 1
+	}
+	return nil
 }
 
 // NormalizeQuery returns a query, without its "?", as it is forwarded.

@@ -199,8 +199,14 @@ func chunkSize(line []byte) (int64, bool) {
 	if i := bytes.IndexAny(line, "; \t"); i >= 0 {
 		digits = line[:i]
 		// White space may only stand before an extension.
-		if rest := bytes.TrimLeft(line[i:], " \t"); len(rest) == 0 || rest[0] != ';' {
+		rest := bytes.TrimLeft(line[i:], " \t")
+		if len(rest) == 0 || rest[0] != ';' {
 			return 0, false
+		}
+		for _, c := range rest {
+			if c < ' ' && c != '\t' || c == 0x7f {
+				return 0, false
+			}
 		}
 	}
 	if len(digits) > maxChunkDigits {

@@ -42,6 +42,7 @@ type Conn struct {
 	body     body
 	response Response
 	closes   bool // the request is the last one
+	fresh    bool // no request has come yet
 	taken    bool // by who took it over
 	// broken is set once reading was interrupted: no other request can be read.
 	broken     atomic.Bool
@@ -50,7 +51,7 @@ type Conn struct {
 }
 
 func newConn(s *Server, nc net.Conn) *Conn {
-	c := &Conn{server: s, nc: nc, in: make([]byte, readSize), header: make(http.Header, 8)}
+	c := &Conn{server: s, nc: nc, in: make([]byte, readSize), header: make(http.Header, 8), fresh: true}
 	c.response.conn, c.response.header, c.body.conn = c, make(http.Header, 8), c
 	if t, ok := nc.(*tls.Conn); ok {
 		state := t.ConnectionState()
@@ -117,6 +118,7 @@ func (c *Conn) next() (status int, err error) {
 		if n > 0 {
 			begin := c.start
 			c.start += n
+			c.fresh = false
 			return c.parse(string(c.in[begin+scan.skip : begin+n])), nil
 		}
 		if c.end-c.start >= MaxHead {
@@ -146,7 +148,11 @@ func (c *Conn) await(begun bool) error {
 		c.headUntil = (c.server.now.Load()+int64(c.server.config.HeaderTimeout))<<1 | 1
 	}
 	until := c.headUntil
-	if !begun {
+	switch {
+	case begun:
+	case c.fresh:
+		until = (c.server.now.Load() + int64(c.server.config.HeaderTimeout)) << 1
+	default:
 		until = (c.server.now.Load() + int64(c.server.config.IdleTimeout)) << 1
 	}
 	c.wait.Store(until)

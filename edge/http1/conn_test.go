@@ -205,6 +205,14 @@ func TestTimeouts(t *testing.T) {
 	})
 }
 
+// Who connects and says nothing is not as who has been served and keeps the connection.
+func TestFirstHead(t *testing.T) {
+	_, address := start(t, echo, func(c *Config) { c.HeaderTimeout, c.IdleTimeout = 50*time.Millisecond, time.Hour })
+	if got := told(answers(t, dial(t, address))); got != "" {
+		t.Errorf("got %q", got)
+	}
+}
+
 func TestShutdown(t *testing.T) {
 	entered, answering := make(chan struct{}), make(chan struct{})
 	s, address := start(t, func(w *Response, r *http.Request) {

@@ -80,6 +80,7 @@ var requests = []struct{ name, sent, want string }{
 	{"a trailer section", post + "Transfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\nA: b\r\nC: d\r\n\r\n", "200 POST a.example /p a" + done},
 	{"white space before an extension", post + "Transfer-Encoding: chunked\r\n\r\n1 ;x\r\na\r\n0\r\n\r\n", "200 POST a.example /p a" + done},
 	{"white space behind a size", post + "Transfer-Encoding: chunked\r\n\r\n1 \r\na\r\n0\r\n\r\n", "400."},
+	{"NUL in an extension", post + "Transfer-Encoding: chunked\r\n\r\n1;a\x00\r\na\r\n0\r\n\r\n", "400."},
 	{"a size that is none", post + "Transfer-Encoding: chunked\r\n\r\nx\r\na\r\n0\r\n\r\n", "400."},
 	{"a size of 17 digits", post + "Transfer-Encoding: chunked\r\n\r\n00000000000000001\r\na\r\n0\r\n\r\n", "400."},
 	{"a chunk that is longer", post + "Transfer-Encoding: chunked\r\n\r\n1\r\nab\r\n0\r\n\r\n", "400."},

@@ -30,7 +30,8 @@ type Config struct {
 	Handler func(w *Response, r *http.Request)
 	// Refused is told of a head that was refused, and with which status; nil: nobody is. It must not wait.
 	Refused func(c *Conn, status int)
-	// HeaderTimeout is how long the head of a request may take from its first octet on (408), IdleTimeout how long none may come.
+	// HeaderTimeout is how long the head of a request may take from its first octet on (408), and how long the first one may not come;
+	// IdleTimeout how long the next may not.
 	// Both are kept to an eighth of the shorter, at most 250 ms.
 	HeaderTimeout, IdleTimeout time.Duration
 	// WriteStall is how long a client may take nothing of an answer, to an accuracy of half of it.

@@ -24,6 +24,7 @@ type recorder struct {
 	sunk   int64
 	status int // 0 before the header is written
 	bytes  int64
+	failed bool // a write of the answer failed: the client left, or was left
 }
 
 // WriteHeader implements http.ResponseWriter. The version is set here, on the final header alone, since
@@ -69,6 +70,9 @@ func (w *recorder) Write(p []byte) (int, error) {
 	}
 	n, err := w.ResponseWriter.Write(p)
 	w.bytes += int64(n)
+	if err != nil && err != http.ErrBodyNotAllowed {
+		w.failed = true
+	}
 	return n, err
 }
 

@@ -58,8 +58,8 @@ type Config struct {
 	// MaxRequestsPerZone of them, default three quarters of MaxRequests: others of that zone are answered 503, and what one zone's
 	// slow origins hold up is not all that the node has.
 	MaxRequestsPerZone int
-	// MaxHandshakes of TLS under way at once, default 1,024: other connections wait in the kernel's accept queue.
-	// HandshakeTimeout bounds each, default 10s.
+	// MaxHandshakes of TLS that are worked on at once, default 1,024: what another one has sent waits. One that waits for its client is
+	// none of them. HandshakeTimeout bounds each, default 10s.
 	MaxHandshakes    int
 	HandshakeTimeout time.Duration
 	// HeaderTimeout for reading a request's head, default 10s. IdleTimeout between requests, default 75s.

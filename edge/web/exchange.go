@@ -59,6 +59,7 @@ type exchange struct {
 	// Of the access log.
 	logged    []string // rules of action log, and what ended the request early
 	originErr error
+	ended     bool // the handler was not left by a panic
 }
 
 // exchange returns one for r, whose connection is nil when others share it.

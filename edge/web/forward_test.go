@@ -407,6 +407,28 @@ func TestTunnelOfWhichOneSideIsSilentEnds(t *testing.T) {
 	close(ended)
 }
 
+// What a rule routes to a pool is not answered by another one, which the balancer has behind that.
+func TestRoutedRequestStaysInItsPool(t *testing.T) {
+	o := startOrigin(t)
+	dead, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dead.Close()
+	n := startNode(t)
+	n.publish(site("", rule(zone.PhaseOrigin, `http.path == "/routed"`, zone.ActionRoute, zone.Parameters{Pool: "main"}), func(z *zone.Zone) {
+		z.Pools["main"] = zone.Pool{Origins: []zone.Origin{{Name: "a", Address: dead.Addr().String()}}}
+		z.Pools["other"] = zone.Pool{Origins: []zone.Origin{{Name: "b", Address: o.address()}}}
+		z.LoadBalancers[zone.MustName("www.example.com")] = zone.LoadBalancer{Pools: []string{"main", "other"}}
+	}))
+	if got := n.get("/routed"); got.status != 502 {
+		t.Errorf("routed to a pool whose origin is away: %+v", got)
+	}
+	if got := n.get("/balanced"); got.status != 200 {
+		t.Errorf("balanced: %+v", got)
+	}
+}
+
 func TestOriginThatCannotBeReachedPassesToTheNext(t *testing.T) {
 	o := startOrigin(t)
 	dead, err := net.Listen("tcp", "127.0.0.1:0")

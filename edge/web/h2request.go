@@ -2,6 +2,7 @@ package web
 
 import (
 	"net/http"
+	"strings"
 )
 
 // refusedHTTP2 judges what net/http lets pass of a request by HTTP/2 and what an origin that is spoken to by HTTP/1.1 may read
@@ -23,6 +24,11 @@ func refusedHTTP2(r *http.Request) (text string) {
 		// A stream that ended with its head has a ContentLength of 0.
 		if n, ok := parseLength(lengths[0]); !ok || len(lengths) > 1 || n != r.ContentLength {
 			return "The length of the request's body is malformed."
+		}
+	}
+	for _, v := range r.Header["Expect"] {
+		if !strings.EqualFold(v, "100-continue") {
+			return "The expectation is not known." // RFC 9110 §10.1.1 leaves 417 to the server; the origin would get it
 		}
 	}
 	for _, values := range r.Header {

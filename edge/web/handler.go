@@ -34,6 +34,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, conn *http1.Conn)
 		s.recycle(x)
 	}()
 	x.handle(start, admitted)
+	x.ended = true
 }
 
 // handle answers the request, which came at start.
@@ -83,12 +84,21 @@ func (x *exchange) handle(start time.Time, admitted bool) {
 		x.fail(http.StatusBadRequest, err.Error())
 		return
 	}
+	if r.RequestURI == "*" && r.Method == http.MethodOptions { // RFC 9110 §9.3.7: of the node, which takes any method but two
+		x.w.Header().Set("Content-Length", "0")
+		x.w.WriteHeader(http.StatusOK)
+		return
+	}
 	path, query, err := zone.NormalizeTarget(r.RequestURI)
 	if err != nil {
 		x.fail(http.StatusBadRequest, err.Error())
 		return
 	}
 	if x.zone = x.view.Host(host); x.zone == nil {
+		if r.TLS != nil {
+			x.misdirected() // what the handshake was for is served, and another name
+			return
+		}
 		x.fail(http.StatusNotFound, "No site is served at this host.")
 		return
 	}

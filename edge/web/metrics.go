@@ -140,7 +140,7 @@ func (s *Server) finish(x *exchange, start time.Time) {
 	if x.cache.outcome != "" {
 		attrs = append(attrs, slog.String("cache", x.cache.outcome))
 	}
-	if x.target != nil && x.target.origin != nil {
+	if x.target != nil && x.target.origin != nil && x.result.Status != 0 {
 		attrs = append(attrs, slog.String("origin", x.target.origin.Pool+"/"+x.target.origin.Name))
 	}
 	if len(x.logged) > 0 {
@@ -148,6 +148,12 @@ func (s *Server) finish(x *exchange, start time.Time) {
 	}
 	if x.originErr != nil {
 		attrs = append(attrs, slog.String("error", x.originErr.Error()))
+	}
+	switch {
+	case x.w.status == statusClientGone && s.life.Err() != nil:
+		attrs = append(attrs, slog.Bool("stopped", true))
+	case x.w.status != statusClientGone && (!x.ended || x.w.failed):
+		attrs = append(attrs, slog.Bool("cut_off", true))
 	}
 	if x.trace != nil {
 		attrs = append(attrs, slog.String("trace_id", hex.EncodeToString(x.trace.ID[:])))

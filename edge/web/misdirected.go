@@ -26,11 +26,15 @@ func (x *exchange) overTLS(host string) bool {
 		ok = zone == x.zone && other != nil && other.SameCertificate(serves)
 	}
 	if !ok {
-		// What this connection cannot have, a new one may.
-		x.w.Header().Set("Connection", "close")
-		x.fail(http.StatusMisdirectedRequest, "This host is not served on this connection.")
+		x.misdirected()
 	}
 	return ok
+}
+
+// misdirected answers a request that this connection cannot have and a new one may.
+func (x *exchange) misdirected() {
+	x.w.Header().Set("Connection", "close")
+	x.fail(http.StatusMisdirectedRequest, "This host is not served on this connection.")
 }
 
 // toHTTPS redirects what came without TLS when the zone wants that. When it returns true the request is answered. The port is

@@ -76,7 +76,11 @@ func (x *exchange) next(err error) bool {
 		return false
 	}
 	x.tried = append(x.tried, failed)
-	o := x.zone.Pools.Next(x.rule.Host, x.client(), x.tried)
+	host := x.rule.Host
+	if x.pool != "" {
+		host = "" // a rule chose the pool, whatever the host's balancer has beside it
+	}
+	o := x.zone.Pools.Next(host, x.client(), x.tried)
 	if o == nil {
 		return false
 	}

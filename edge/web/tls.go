@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -31,7 +32,7 @@ type tlsListener struct {
 	*listener
 	server     *Server
 	config     *tls.Config
-	handshakes chan struct{} // a slot for each that is under way
+	handshakes chan struct{} // a slot for each that is worked on
 	ready      chan net.Conn // by HTTP/2
 	running    sync.WaitGroup
 
@@ -47,16 +48,7 @@ func newTLSListener(l net.Listener, s *Server) *tlsListener {
 }
 
 // run accepts until the listener is closed or fails.
-func (l *tlsListener) run() error {
-	return l.listener.run(func(conn *clientConn) {
-		select {
-		case l.handshakes <- struct{}{}:
-			l.begin(conn)
-		case <-l.done:
-			conn.Close()
-		}
-	})
-}
+func (l *tlsListener) run() error { return l.listener.run(l.begin) }
 
 // begin serves conn on a goroutine of its own, unless the listener is closed.
 func (l *tlsListener) begin(conn *clientConn) {
@@ -64,7 +56,6 @@ func (l *tlsListener) begin(conn *clientConn) {
 	defer l.mu.Unlock()
 	if l.closed {
 		conn.Close()
-		<-l.handshakes
 		return
 	}
 	l.running.Go(func() { l.serve(conn) })
@@ -72,9 +63,10 @@ func (l *tlsListener) begin(conn *clientConn) {
 
 // serve shakes hands and hands the connection on.
 func (l *tlsListener) serve(raw *clientConn) {
-	conn := tls.Server(raw, l.config)
+	shaking := &handshakeConn{clientConn: raw, slots: l.handshakes}
+	conn := tls.Server(shaking, l.config)
 	err := l.shakeHands(conn)
-	<-l.handshakes
+	shaking.end()
 	l.server.counters.handshake(conn, err)
 	if err != nil {
 		raw.Close()
@@ -113,6 +105,37 @@ func (l *tlsListener) Close() error {
 	l.closed = true
 	l.mu.Unlock()
 	return l.listener.Close()
+}
+
+// handshakeConn is a connection while hands are shaken. It holds a slot while something is made of what its client has sent, and none
+// while that is waited for: who says nothing, or little, takes no place from who does.
+type handshakeConn struct {
+	*clientConn
+	slots chan struct{}
+	held  bool // the goroutine's that shakes hands
+	over  atomic.Bool
+}
+
+// Read implements net.Conn.
+func (c *handshakeConn) Read(p []byte) (int, error) {
+	if c.over.Load() {
+		return c.clientConn.Read(p)
+	}
+	if c.held {
+		<-c.slots
+	}
+	n, err := c.clientConn.Read(p)
+	c.slots <- struct{}{}
+	c.held = true
+	return n, err
+}
+
+// end is called once hands are shaken, or are not.
+func (c *handshakeConn) end() {
+	c.over.Store(true)
+	if c.held {
+		<-c.slots
+	}
 }
 
 // http2Bounds are those that net/http holds a connection of HTTP/2 to; its header list and idle time are those of HTTP/1.1.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -191,7 +192,7 @@ func TestMisdirectedRequests(t *testing.T) {
 			{"another name under another certificate", "api.example.com", 421},
 			{"another name without a certificate", "plain.example.com", 421},
 			{"the same certificate, another zone", "www.example.net", 421},
-			{"a host of no zone", "www.example.org", 404},
+			{"a host of no zone", "www.example.org", 421},
 		} {
 			t.Run(fmt.Sprintf("h2 %v, %s", h2, tc.name), func(t *testing.T) {
 				if res, body := n.fetch(n.client(a, h2), "https://www.example.com/", tc.host); res.StatusCode != tc.status {
@@ -300,7 +301,7 @@ func (c oneSession) Put(_ string, s *tls.ClientSessionState) { c.ClientSessionCa
 func TestHandshakesAreBounded(t *testing.T) {
 	a := newAuthority(t)
 	o := startOrigin(t)
-	n := startNode(t, withTLS, func(c *Config) { c.MaxHandshakes, c.HandshakeTimeout = 2, 300*time.Millisecond })
+	n := startNode(t, withTLS, func(c *Config) { c.MaxHandshakes, c.HandshakeTimeout = 1, 2*time.Second })
 	n.publish(site(o.address(), tlsHost("www.example.com", a.issue(false, "www.example.com"))))
 	for range 2 {
 		c, err := tls.Dial("tcp", n.TLSAddr().String(), &tls.Config{ServerName: "www.example.com", RootCAs: a.roots})
@@ -309,20 +310,74 @@ func TestHandshakesAreBounded(t *testing.T) {
 		}
 		defer c.Close()
 	}
-	var silent []io.Closer
-	for range 2 {
-		c := n.dialTLS()
-		silent = append(silent, c)
+	// Who says nothing, or begins to say something, or says nothing more in the middle of it, holds up nobody else.
+	hello := clientHello(t)
+	for _, said := range [][]byte{nil, hello[:3], hello[:len(hello)-1], hello} {
+		for range 4 {
+			c := n.dialTLS()
+			defer c.Close()
+			if _, err := c.Write(said); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
-	// The third waits until the silent ones are out of time.
 	conn, err := n.shake(a, "www.example.com")
 	if err != nil {
 		t.Fatal(err)
 	}
 	conn.Close()
-	waitFor(t, "timeouts are counted", func() bool { return n.Metrics().HandshakeTimeouts == 2 })
-	for _, c := range silent {
-		c.Close()
+	if m := n.Metrics(); m.HandshakeTimeouts != 0 {
+		t.Errorf("it waited for %d others", m.HandshakeTimeouts)
+	}
+	waitFor(t, "they are out of time", func() bool { return n.Metrics().HandshakeTimeouts == 16 })
+}
+
+// clientHello is the first record that a client sends.
+func clientHello(t *testing.T) []byte {
+	t.Helper()
+	a, b := net.Pipe()
+	go tls.Client(a, &tls.Config{ServerName: "www.example.com"}).Handshake() //nolint:errcheck // it ends with the pipe
+	defer a.Close()
+	buf := make([]byte, 16<<10)
+	n, err := b.Read(buf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return buf[:n]
+}
+
+// As many handshakes as there are slots are worked on; one that waits for its client is none of them.
+func TestHandshakeSlots(t *testing.T) {
+	client, server := net.Pipe()
+	slots := make(chan struct{}, 1)
+	c := &handshakeConn{clientConn: &clientConn{Conn: server}, slots: slots}
+	read := make(chan struct{})
+	go func() {
+		c.Read(make([]byte, 1))
+		read <- struct{}{}
+		c.Read(make([]byte, 1))
+		read <- struct{}{}
+	}()
+	slots <- struct{}{} // another one works
+	client.Write([]byte("a"))
+	select {
+	case <-read:
+		t.Error("two handshakes are worked on at once")
+	case slots <- struct{}{}:
+		t.Error("a slot is free")
+	default:
+	}
+	<-slots
+	<-read
+	slots <- struct{}{} // while it waits for its client again
+	<-slots
+	client.Write([]byte("b"))
+	<-read
+	c.end()
+	slots <- struct{}{}
+	server.Close()
+	if _, err := c.Read(make([]byte, 1)); err == nil {
+		t.Error("it reads on")
 	}
 }
 

@@ -56,7 +56,7 @@ var inOrder = []struct {
 	{"time for that", limit{"edge/web lingerTime", "t", "edge/http1 TestBodyThatDoesNotCome"}},
 	{"addresses of `X-Forwarded-For` that are believed", limit{"edge/web maxChain", "n", "edge/web TestChainIsBounded"}},
 	{"nodes of the platform that a request may pass", limit{"edge/web maxLoops", "n", "edge/web TestLoopsEnd"}},
-	{"TLS handshakes under way", limit{"edge/web .MaxHandshakes", "n", "edge/web TestHandshakesAreBounded"}},
+	{"TLS handshakes that are worked on at once", limit{"edge/web .MaxHandshakes", "n", "edge/web TestHandshakesAreBounded TestHandshakeSlots"}},
 	{"time for a handshake", limit{"edge/web .HandshakeTimeout", "t", "edge/web TestHandshakesAreBounded"}},
 	{"streams of a connection by HTTP/2", limit{"edge/web maxStreams", "n", "edge/web TestBoundsOfHTTP2"}},
 	{"frame by HTTP/2", limit{"edge/web maxFrame", "b", "edge/web TestBoundsOfHTTP2"}},
