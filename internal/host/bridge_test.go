@@ -136,7 +136,7 @@ func TestBridgeCohorts(t *testing.T) {
 			for _, id := range []string{"a", "b", "c"} {
 				cfg := host.BridgeConfig{
 					Member: id, Name: "ours", Cohort: "ours", Source: src, RolloutStore: store, StateDir: filepath.Join(t.TempDir(), id),
-					Initial: bridgeDocument(", confirm_window: 8s, soak: 1s", "s"), Timing: barrier.Timing{Poll: 100 * time.Millisecond}, Lease: time.Second, Poll: 50 * time.Millisecond,
+					Initial: bridgeDocument(", confirm_window: 40s, soak: 1s", "s"), Timing: barrier.Timing{Poll: 100 * time.Millisecond}, Lease: time.Second, Poll: 50 * time.Millisecond,
 				}
 				if src == "" {
 					cfg.Source = "file:" + filepath.Join(t.TempDir(), id+".yaml")
@@ -153,7 +153,7 @@ func TestBridgeCohorts(t *testing.T) {
 				}
 				return m.client.Put(t.Context(), doc, etag, false)
 			}
-			out, err := put(members[1], bridgeDocument(", confirm_window: 8s, soak: 1s", "s", "x"))
+			out, err := put(members[1], bridgeDocument(", confirm_window: 40s, soak: 1s", "s", "x"))
 			if err != nil || out.Version != 2 || out.Rollout == nil {
 				t.Fatalf("put: %+v, %v", out, err)
 			}
