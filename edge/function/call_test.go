@@ -339,8 +339,8 @@ func TestEnvironment(t *testing.T) {
 		},
 		{"no query", func(*Request) {}, nil, []string{"QUERY_STRING=", "REQUEST_URI=/"}, []string{"HTTPS", "CONTENT_LENGTH", "CONTENT_TYPE"}},
 		{
-			"https", func(r *Request) { r.Scheme, r.Port, r.Protocol = "https", 8443, "HTTP/2.0" }, nil,
-			[]string{"HTTPS=on", "REQUEST_SCHEME=https", "SERVER_PORT=8443", "SERVER_PROTOCOL=HTTP/2.0"},
+			"https", func(r *Request) { r.Scheme = "https" }, nil,
+			[]string{"HTTPS=on", "REQUEST_SCHEME=https", "SERVER_PORT=443", "SERVER_PROTOCOL=HTTP/1.1"},
 			nil,
 		},
 		{"IPv6", func(r *Request) { r.Client = mustAddr("2001:db8::7") }, nil, []string{"REMOTE_ADDR=2001:db8::7"}, nil},

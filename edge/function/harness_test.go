@@ -56,7 +56,7 @@ func duration(d time.Duration) zone.Duration { return zone.Duration(d) }
 
 func get(change ...func(*Request)) *Request {
 	r := &Request{
-		Method: "GET", Scheme: "http", Host: "www.example.com", Path: "/", Protocol: "HTTP/1.1", Port: 80,
+		Method: "GET", Scheme: "http", Host: "www.example.com", Path: "/",
 		Client: netip.MustParseAddr("192.0.2.7"), Header: http.Header{},
 	}
 	for _, f := range change {

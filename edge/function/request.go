@@ -15,11 +15,8 @@ type Request struct {
 	Method string
 	// Scheme is http or https, Host in normal form. Path is escaped, Query as well and without its "?".
 	Scheme, Host, Path, Query string
-	// Protocol is HTTP/1.0, HTTP/1.1 or HTTP/2.0.
-	Protocol string
-	// Client is who asks, and Port where it was asked.
+	// Client is who asks.
 	Client netip.Addr
-	Port   uint16
 	// Header has no fields that end at this hop or that are the node's.
 	Header http.Header
 	// Body is nil for none. Length is its length in bytes, negative when nobody knows. Interrupt ends a Read that waits; it may be
@@ -42,7 +39,8 @@ func sortedVariables(m map[string]string) []variable {
 
 // appendEnvironment appends the variables of RFC 3875 §4.1 and some that servers are known for, each ended by a zero byte, and returns
 // where each begins. What the request says wins over the function's own. A field whose name has anything but letters, digits and "-" has no
-// variable: two of them could be one. Nor has Proxy, in which programs see the address of a proxy to use.
+// variable: two of them could be one. Nor has Proxy, in which programs see the address of a proxy to use. Protocol and port are those of the
+// form that is forwarded, whatever the client spoke and named: an answer may be kept for others, by a key that has neither.
 func appendEnvironment(b []byte, own []variable, r *Request) ([]byte, []uint32) {
 	offsets := make([]uint32, 0, 20+len(own)+len(r.Header))
 	add := func(name, value string) {
@@ -56,11 +54,15 @@ func appendEnvironment(b []byte, own []variable, r *Request) ([]byte, []uint32) 
 	if err != nil || strings.IndexByte(path, 0) >= 0 {
 		path = r.Path
 	}
+	port := "80"
+	if r.Scheme == "https" {
+		port = "443"
+	}
 	add("GATEWAY_INTERFACE", "CGI/1.1")
 	add("SERVER_SOFTWARE", "Guardyn")
-	add("SERVER_PROTOCOL", r.Protocol)
+	add("SERVER_PROTOCOL", "HTTP/1.1")
 	add("SERVER_NAME", r.Host)
-	add("SERVER_PORT", strconv.Itoa(int(r.Port)))
+	add("SERVER_PORT", port)
 	add("REQUEST_METHOD", r.Method)
 	add("REQUEST_SCHEME", r.Scheme)
 	if r.Query == "" {

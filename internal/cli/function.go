@@ -189,10 +189,6 @@ FILE is that of gdn rules test, with the request's body:
 			}
 			r := &function.Request{
 				Method: seen.Method, Scheme: seen.Scheme, Host: seen.Host, Path: seen.Path, Query: seen.Query, Client: seen.Client, Header: seen.Header,
-				Protocol: map[string]string{"1.0": "HTTP/1.0", "1.1": "HTTP/1.1", "2": "HTTP/2.0"}[seen.Version], Port: 80,
-			}
-			if r.Scheme == "https" {
-				r.Port = 443
 			}
 			if in.Body != "" {
 				r.Body, r.Length = strings.NewReader(in.Body), int64(len(in.Body))
