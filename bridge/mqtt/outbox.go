@@ -2,6 +2,7 @@ package mqtt
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/guardyn-edge/guardyn/bridge/session"
@@ -9,6 +10,13 @@ import (
 
 // attempts is how often a message is sent that the broker refuses without saying that it is the message's fault.
 const attempts = 10
+
+// A connection that ends while messages are on the wire may have ended over one of them: the one that was there at sharedEnds of them goes alone,
+// with those behind it, and at aloneEnds more it is refused. What brokers do not allow, many end the connection over without a word.
+const (
+	sharedEnds = 2
+	aloneEnds  = 5
+)
 
 // outbox is what is to be sent, and what was sent and is not confirmed, in the order of Send.
 type outbox struct {
@@ -30,6 +38,8 @@ type outgoing struct {
 	flying   bool   // it is on the wire, with an identifier
 	received bool   // of QoS 2: the broker has said PUBREC. It passes the message on at PUBREL, so that only PUBCOMP confirms it
 	tries    int
+	shared   int // connections that ended while it was on the wire with others
+	ends     int // that ended while it was there alone
 	finished bool
 }
 
@@ -139,6 +149,37 @@ func (l *link) refuses(m *session.Message) string {
 		return fmt.Sprintf("the message has about %d bytes, more than %d", size, session.MaxMessageBytes)
 	case m.Retain && l.noRetain:
 		return "the broker keeps no retained messages"
+	}
+	return l.unspeakable(m)
+}
+
+// unspeakable says what of the message MQTT cannot say. A broker that is sent it ends the connection (MQTT 5.0 §1.5.4).
+func (l *link) unspeakable(m *session.Message) string {
+	if fault := session.TextFault(m.Topic); fault != "" {
+		return "the topic cannot be sent: " + fault
+	}
+	if l.old {
+		return "" // the rest stays behind
+	}
+	for _, t := range [...]struct{ name, text string }{{"content type", m.ContentType}, {"response topic", m.ResponseTopic}} {
+		if fault := session.TextFault(t.text); fault != "" {
+			return fmt.Sprintf("the %s cannot be sent: %s", t.name, fault)
+		}
+	}
+	if strings.ContainsAny(m.ResponseTopic, "+#") {
+		return "the response topic cannot be sent: it has wildcards"
+	}
+	if n := len(m.Correlation); n > session.MaxTextBytes {
+		return fmt.Sprintf("the correlation data cannot be sent: it has %d bytes, more than %d", n, session.MaxTextBytes)
+	}
+	for _, p := range m.Properties {
+		fault := session.TextFault(p.Name)
+		if fault == "" {
+			fault = session.TextFault(p.Value)
+		}
+		if fault != "" {
+			return fmt.Sprintf("the user property %.100q cannot be sent: %s", p.Name, fault)
+		}
 	}
 	return ""
 }
@@ -278,6 +319,35 @@ func (out *outbox) suspect(reason byte) *outgoing {
 	out.suspects, open[0].finished = 0, true
 	open[0].forget(out)
 	return open[0]
+}
+
+// ended notes that the connection ended of itself. A message that it happens to over and over, alone on the wire, is returned, to be refused.
+func (out *outbox) ended() *outgoing {
+	var open []*outgoing
+	for _, o := range out.sent {
+		if !o.finished && o.id != 0 {
+			open = append(open, o)
+		}
+	}
+	switch {
+	case len(open) == 0:
+	case len(open) > 1:
+		for _, o := range open {
+			o.shared++
+		}
+		if open[0].shared >= sharedEnds {
+			out.suspects = max(out.suspects, len(open))
+		}
+	default:
+		o := open[0]
+		out.suspects = max(out.suspects, 1) // what is behind it waits
+		if o.ends++; o.ends >= aloneEnds {
+			out.suspects, o.finished = 0, true
+			o.forget(out)
+			return o
+		}
+	}
+	return nil
 }
 
 // blames tells whether the reason of a DISCONNECT is about what a client sent (MQTT 5.0 §3.14.2.1).

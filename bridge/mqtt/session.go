@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"net/url"
+	"os"
 	"strings"
 	"sync"
 	"time"
@@ -66,12 +67,11 @@ func New(cfg session.Config) (*Session, error) {
 func (s *Session) Run(ctx context.Context) {
 	s.note(bridge.Connecting, nil)
 	for attempt := 1; ctx.Err() == nil; attempt++ {
-		began := s.connectCount()
-		err := s.connection(ctx)
+		held, err := s.connection(ctx)
 		if ctx.Err() != nil {
 			break
 		}
-		if s.connectCount() != began {
+		if s.cfg.Backoff.Held(held) {
 			attempt = 1
 		}
 		s.note(bridge.Connecting, err)
@@ -79,12 +79,6 @@ func (s *Session) Run(ctx context.Context) {
 		s.cfg.Backoff.Wait(ctx, attempt)
 	}
 	s.note(bridge.Stopping, nil)
-}
-
-func (s *Session) connectCount() uint64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.connects
 }
 
 // note sets the state; err is kept until the next one.
@@ -99,12 +93,13 @@ func (s *Session) note(state bridge.SessionState, err error) {
 	}
 }
 
-// connection connects once, and serves until the connection is lost or ctx ends.
-func (s *Session) connection(ctx context.Context) error {
+// connection connects once, and serves until the connection is lost or ctx ends. It tells how long that was.
+func (s *Session) connection(ctx context.Context) (held time.Duration, err error) {
 	l, ack, err := s.handshake(ctx)
 	if err != nil {
-		return err
+		return 0, err
 	}
+	began := s.cfg.Now()
 	s.resume(l, ack)
 	s.cfg.Log.Info("session is connected", "session", s.cfg.Session.ID, "client_id", s.clientID, "session_present", ack.present)
 	var work sync.WaitGroup
@@ -116,7 +111,7 @@ func (s *Session) connection(ctx context.Context) error {
 	leave()
 	work.Wait()
 	_ = l.nc.Close() // it is lost, or was closed already
-	return err
+	return s.cfg.Now().Sub(began), err
 }
 
 // handshake dials, says CONNECT and hears CONNACK.
@@ -193,6 +188,8 @@ func (s *Session) resume(l *link, ack packet) {
 
 // lose forgets the connection. What was sent and not confirmed goes out again on the next one.
 func (s *Session) lose(l *link, err error) {
+	var done after
+	defer done.run()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l.close()
@@ -200,6 +197,12 @@ func (s *Session) lose(l *link, err error) {
 		return
 	}
 	s.link = nil
+	if !l.leaving && !errors.Is(err, os.ErrDeadlineExceeded) {
+		if o := s.out.ended(); o != nil {
+			reason := fmt.Sprintf("the connection ended %d times in a row when it was sent alone: %v", o.ends, err)
+			done.add(func() { o.Done(&session.Refusal{Reason: reason}) })
+		}
+	}
 	s.out.lost()
 	s.subs.lost()
 	if s.state == bridge.Connected {

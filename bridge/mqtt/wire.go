@@ -115,6 +115,9 @@ func readPublish(first byte, b []byte) (p packet, rest []byte, err error) {
 	if !ok || p.msg.QoS == 3 {
 		return p, nil, errMalformed
 	}
+	if fault := session.TextFault(topic); fault != "" {
+		return p, nil, fmt.Errorf("%w: a topic: %s", errMalformed, fault)
+	}
 	p.msg.Topic = topic
 	if p.msg.QoS > 0 {
 		if len(rest) < 2 {
@@ -128,7 +131,13 @@ func readPublish(first byte, b []byte) (p packet, rest []byte, err error) {
 	return p, rest, nil
 }
 
-// text takes a string (MQTT 5.0 §1.5.4) or binary data off b.
+// textUTF8 takes a string off b; one that is none makes the packet malformed (MQTT 5.0 §1.5.4).
+func textUTF8(b []byte) (string, []byte, bool) {
+	s, rest, ok := text(b)
+	return s, rest, ok && session.TextFault(s) == ""
+}
+
+// text takes a string that is not looked at, or binary data, off b.
 func text(b []byte) (string, []byte, bool) {
 	if len(b) < 2 {
 		return "", nil, false

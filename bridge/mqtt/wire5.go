@@ -113,21 +113,21 @@ func publish5(first byte, b []byte, now func() time.Time) (packet, error) {
 		case packets.PropTopicAlias:
 			return p, fmt.Errorf("%w: a topic alias, which the session does not allow", errMalformed)
 		case packets.PropResponseTopic:
-			m.ResponseTopic, rest, ok = text(rest)
+			m.ResponseTopic, rest, ok = textUTF8(rest)
 		case packets.PropCorrelationData:
 			var data string
 			data, rest, ok = text(rest)
 			m.Correlation = []byte(data)
 		case packets.PropContentType:
-			m.ContentType, rest, ok = text(rest)
+			m.ContentType, rest, ok = textUTF8(rest)
 		case packets.PropSubscriptionIdentifier:
 			var id int
 			id, rest, ok = varint(rest)
 			p.subscriptions = append(p.subscriptions, id)
 		case packets.PropUser:
 			var u session.Property
-			if u.Name, rest, ok = text(rest); ok {
-				u.Value, rest, ok = text(rest)
+			if u.Name, rest, ok = textUTF8(rest); ok {
+				u.Value, rest, ok = textUTF8(rest)
 			}
 			m.Properties = append(m.Properties, u)
 		default:

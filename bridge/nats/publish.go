@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/guardyn-edge/guardyn/bridge/session"
+	"github.com/guardyn-edge/guardyn/bridge/topic"
 )
 
 // outbox is what is to be sent, and what was sent and is not confirmed, in the order of Send.
@@ -65,10 +66,22 @@ func (b *outbox) drop() []*outgoing {
 // first, and what has failed goes out again, in its order, after a while.
 func (s *Session) publish(ctx context.Context, js jetstream.JetStream) {
 	for attempt := 1; ; {
+		var faulty []func()
 		s.mu.Lock()
 		for len(s.out.queue) > 0 {
 			o := s.out.queue[0]
+			if fault := unspeakable(&o.Message); fault != "" {
+				s.out.queue = s.out.queue[1:]
+				faulty = append(faulty, func() { o.Done(&session.Refusal{Reason: fault}) })
+				continue
+			}
 			future, err := js.PublishMsgAsync(o.message(), jetstream.WithMsgID(o.id))
+			if errors.Is(err, nats.ErrMaxPayload) || errors.Is(err, nats.ErrBadSubject) {
+				reason := s.final(ctx, js, o, err)
+				s.out.queue = s.out.queue[1:]
+				faulty = append(faulty, func() { o.Done(&session.Refusal{Reason: reason}) })
+				continue
+			}
 			if err != nil {
 				s.err = err.Error()
 				break
@@ -81,6 +94,12 @@ func (s *Session) publish(ctx context.Context, js jetstream.JetStream) {
 			first = s.out.sent[0]
 		}
 		s.mu.Unlock()
+		for _, refuse := range faulty {
+			refuse()
+		}
+		if len(faulty) > 0 {
+			continue // what follows may have come meanwhile
+		}
 		switch {
 		case first != nil:
 			if s.hear(ctx, js, first) {
@@ -183,6 +202,8 @@ func (s *Session) final(ctx context.Context, js jetstream.JetStream, o *outgoing
 	switch {
 	case errors.Is(err, nats.ErrMaxPayload):
 		return fmt.Sprintf("the message has %d bytes, more than the server takes", len(o.Payload))
+	case errors.Is(err, nats.ErrBadSubject):
+		return "the subject cannot be sent: " + err.Error()
 	case errors.As(err, &api) && api.ErrorCode == jetstream.JSErrCodeStreamMessageExceedsMaximum:
 		return api.Description
 	case errors.Is(err, jetstream.ErrNoStreamResponse) || errors.Is(err, nats.ErrNoResponders):
@@ -201,15 +222,33 @@ func (o *outgoing) message() *nats.Msg {
 	m := nats.NewMsg(o.Topic)
 	m.Data = o.Payload
 	for _, p := range o.Properties {
-		if p.Name != "" && !strings.ContainsFunc(p.Name, func(r rune) bool { return r <= ' ' || r >= 0x7f || r == ':' }) {
-			m.Header.Add(p.Name, oneLine.Replace(p.Value))
+		if carried(p.Name) {
+			m.Header.Add(p.Name, p.Value)
 		}
 	}
 	if o.ContentType != "" {
-		m.Header.Set("Content-Type", oneLine.Replace(o.ContentType))
+		m.Header.Set("Content-Type", o.ContentType)
 	}
 	return m
 }
 
-// oneLine keeps a value within its header.
-var oneLine = strings.NewReplacer("\r", " ", "\n", " ")
+// carried tells whether a property may be a header, by its name.
+func carried(name string) bool {
+	return name != "" && !strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r >= 0x7f || r == ':' })
+}
+
+// unspeakable says what of the message NATS cannot say: its subjects have no spaces and control characters, its headers one line each.
+func unspeakable(m *session.Message) string {
+	if err := topic.CheckTopic(topic.NATS, m.Topic); err != nil {
+		return "the subject cannot be sent: " + err.Error()
+	}
+	if strings.ContainsAny(m.ContentType, "\r\n") {
+		return "the content type cannot be a header: it has several lines"
+	}
+	for _, p := range m.Properties {
+		if carried(p.Name) && strings.ContainsAny(p.Value, "\r\n") {
+			return fmt.Sprintf("the property %s cannot be a header: its value has several lines", p.Name)
+		}
+	}
+	return ""
+}

@@ -44,6 +44,8 @@ type Session struct {
 	since    time.Time
 	err      string
 	connects uint64
+	held     time.Duration // how long the last connection was
+	attempts int           // to connect, since one has held
 	closed   bool
 	js       jetstream.JetStream // nil: Run has no connection yet, or has ended
 	running  context.Context     // of js
@@ -68,7 +70,7 @@ func New(cfg session.Config) (*Session, error) {
 	}
 	s.options = []nats.Option{
 		nats.Name(s.name), nats.MaxReconnects(-1), nats.Timeout(connectTimeout), nats.ReconnectBufSize(-1),
-		nats.CustomReconnectDelay(func(attempts int) time.Duration { return cfg.Backoff.Delay(max(attempts, 1)) }),
+		nats.CustomReconnectDelay(func(int) time.Duration { return s.wait() }),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) { s.disconnected(err) }),
 		nats.ReconnectHandler(func(*nats.Conn) { s.connected() }),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { s.note(err) }),
@@ -141,10 +143,26 @@ func (s *Session) connected() {
 	s.connects++
 }
 
+// wait is how long to wait before the next attempt: longer each time until a connection has held. The client's own count begins anew with each
+// connection, however short.
+func (s *Session) wait() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.cfg.Backoff.Held(s.held) {
+		s.attempts = 0
+	}
+	s.held = 0
+	s.attempts++
+	return s.cfg.Backoff.Delay(s.attempts)
+}
+
 func (s *Session) disconnected(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.state != bridge.Connecting {
+		if s.state == bridge.Connected {
+			s.held = s.cfg.Now().Sub(s.since)
+		}
 		s.state, s.since = bridge.Connecting, s.cfg.Now()
 	}
 	if err != nil {

@@ -20,15 +20,24 @@ var DefaultBackoff = Backoff{100 * time.Millisecond, 10 * time.Second}
 
 // Delay is the wait after attempt, from 1.
 func (b Backoff) Delay(attempt int) time.Duration {
-	if b.Min <= 0 || b.Max < b.Min {
-		b = DefaultBackoff
-	}
+	b = b.orDefault()
 	d := b.Max
 	if attempt < 32 && b.Min<<(attempt-1) > 0 {
 		d = min(d, b.Min<<(attempt-1))
 	}
 	return d/2 + rand.N(d/2+1)
 }
+
+func (b Backoff) orDefault() Backoff {
+	if b.Min <= 0 || b.Max < b.Min {
+		return DefaultBackoff
+	}
+	return b
+}
+
+// Held tells whether a connection of this length counts as one that works, so that waits begin anew: it was longer than the longest wait.
+// One that is ended as soon as it is made, over and over, is waited for longer each time.
+func (b Backoff) Held(connected time.Duration) bool { return connected > b.orDefault().Max }
 
 // Wait waits after attempt; false when ctx ended before.
 func (b Backoff) Wait(ctx context.Context, attempt int) bool {

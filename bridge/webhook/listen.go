@@ -171,6 +171,11 @@ func (l *listener) post(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	topic := strings.TrimPrefix(r.URL.Path, "/")
+	properties, fault := properties(topic, r.Header)
+	if fault != "" {
+		http.Error(w, fault, http.StatusBadRequest)
+		return
+	}
 	takers := l.takers(topic)
 	if len(takers) == 0 {
 		http.Error(w, "no route takes this topic", http.StatusNotFound)
@@ -185,15 +190,7 @@ func (l *listener) post(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the body did not come", http.StatusBadRequest)
 		return
 	}
-	m := session.Message{Topic: topic, Payload: body, QoS: 1, ContentType: r.Header.Get("Content-Type")}
-	for _, name := range slices.Sorted(maps.Keys(r.Header)) {
-		if !forwarded(name) {
-			continue
-		}
-		for _, value := range r.Header[name] {
-			m.Properties = append(m.Properties, session.Property{Name: strings.ToLower(name), Value: value})
-		}
-	}
+	m := session.Message{Topic: topic, Payload: body, QoS: 1, ContentType: r.Header.Get("Content-Type"), Properties: properties}
 	done := make(chan struct{})
 	var once sync.Mutex
 	left := len(takers)
@@ -214,6 +211,29 @@ func (l *listener) post(w http.ResponseWriter, r *http.Request) {
 	case <-limited.Done():
 		again("the message is not confirmed yet: send it again")
 	}
+}
+
+// properties are those that a request's headers become. The fault is of a topic or header that brokers end connections over: whoever may
+// POST a message must not have a say in that.
+func properties(topic string, header http.Header) (all []session.Property, fault string) {
+	if fault := session.StrictTextFault(topic); fault != "" {
+		return nil, "the topic, which is the path, cannot be taken: " + fault
+	}
+	if fault := session.StrictTextFault(header.Get("Content-Type")); fault != "" {
+		return nil, "the header Content-Type cannot be taken: " + fault
+	}
+	for _, name := range slices.Sorted(maps.Keys(header)) {
+		if !forwarded(name) {
+			continue
+		}
+		for _, value := range header[name] {
+			if fault := session.StrictTextFault(value); fault != "" {
+				return nil, fmt.Sprintf("the header %s cannot be taken: %s", name, fault)
+			}
+			all = append(all, session.Property{Name: strings.ToLower(name), Value: value})
+		}
+	}
+	return all, ""
 }
 
 // forwarded tells whether a header becomes a property: those that are of the request or its connection do not.

@@ -15,6 +15,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"golang.org/x/net/http/httpguts"
+
 	"github.com/guardyn-edge/guardyn/bridge"
 	"github.com/guardyn-edge/guardyn/bridge/document"
 	"github.com/guardyn-edge/guardyn/bridge/session"
@@ -167,6 +169,9 @@ func pause(ctx context.Context, d time.Duration) bool {
 
 // post makes one attempt. The error is a *session.Refusal when another would be no use; wait is what the server asks for.
 func (p *poster) post(ctx context.Context, o *posting) (wait time.Duration, err error) {
+	if fault := unspeakable(&o.Message); fault != "" {
+		return 0, &session.Refusal{Reason: fault}
+	}
 	u := *p.url
 	u.Path = strings.TrimSuffix(u.Path, "/") + "/" + o.Topic
 	u.RawPath = ""
@@ -176,7 +181,7 @@ func (p *poster) post(ctx context.Context, o *posting) (wait time.Duration, err 
 	}
 	for _, property := range o.Properties {
 		if name := property.Name; carried(name) {
-			request.Header.Add(name, oneLine.Replace(property.Value))
+			request.Header.Add(name, property.Value)
 		}
 	}
 	request.Header.Set("Content-Type", contentType(&o.Message))
@@ -224,12 +229,31 @@ func carried(name string) bool {
 	return true
 }
 
-var oneLine = strings.NewReplacer("\r", " ", "\n", " ", "\x00", " ")
+// unspeakable says what of the message no request can say: a header of several lines or with control characters, or a path that leads out of the URL.
+func unspeakable(m *session.Message) string {
+	for level := range strings.SplitSeq(m.Topic, "/") {
+		if level == "." || level == ".." {
+			return fmt.Sprintf("the topic cannot be a path: the level %q would lead elsewhere", level)
+		}
+	}
+	if fault := session.TextFault(m.Topic); fault != "" {
+		return "the topic cannot be a path: " + fault
+	}
+	if !httpguts.ValidHeaderFieldValue(m.ContentType) {
+		return "the content type cannot be a header: it has control characters"
+	}
+	for _, p := range m.Properties {
+		if carried(p.Name) && !httpguts.ValidHeaderFieldValue(p.Value) {
+			return fmt.Sprintf("the property %s cannot be a header: its value has control characters", p.Name)
+		}
+	}
+	return ""
+}
 
 func contentType(m *session.Message) string {
 	switch {
 	case m.ContentType != "":
-		return oneLine.Replace(m.ContentType)
+		return m.ContentType
 	case m.Text:
 		return "text/plain; charset=utf-8"
 	}

@@ -116,6 +116,25 @@ func TestPosts(t *testing.T) {
 			}
 		})
 	}
+	for name, m := range map[string]session.Message{
+		"a level up": {Topic: "../admin"}, "this level": {Topic: "x/./y"}, "ends a level up": {Topic: "x/.."},
+		"a property of two lines": {Topic: "good", Properties: []session.Property{{Name: "site", Value: "a\r\nHost: evil"}}},
+		"a control character":     {Topic: "good", Properties: []session.Property{{Name: "site", Value: "\x01"}}},
+		"content type":            {Topic: "good", ContentType: "text/\x01"},
+		"topic":                   {Topic: "a\xff"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var refusal *session.Refusal
+			if err := send(s, m); !errors.As(err, &refusal) || !strings.Contains(err.Error(), "cannot be a") {
+				t.Errorf("it says %v", err)
+			}
+		})
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if len(tries) != 6 {
+		t.Errorf("what cannot be sent was: %v", tries)
+	}
 	if s.Ordered() {
 		t.Error("POSTs overtake each other")
 	}
