@@ -64,6 +64,12 @@ func (c *bridgeCohort) reloads() {
 // refuses: what must not roll is refused before it is saved, naming class and field.
 func (c *bridgeCohort) refuses() {
 	c.t.Helper()
+	c.await("the member has read what is committed", func() error {
+		if v := c.members[0].status().Source.Version; v != c.row().Committed.Version {
+			return fmt.Errorf("its source holds version %d", v)
+		}
+		return nil
+	})
 	before, generation := c.members[0].status(), c.row().Generation
 	d := c.doc
 	d.plantID = "gdn-works"
