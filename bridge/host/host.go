@@ -218,11 +218,7 @@ func (h *Host) act(ctx context.Context, s sighting) error {
 			reason = "the source has no document"
 		}
 	case create:
-		reason = "the source has no document; creates it"
-		if _, err := h.cfg.Source.CreateIfAbsent(ctx, h.cfg.Initial); err != nil && !errors.Is(err, source.ErrExists) {
-			reason = fmt.Sprintf("the initial document could not be created: %v", err)
-		}
-		h.observer.Nudge()
+		reason = h.create(ctx)
 	case activate, resume:
 		if reason, err = h.start(ctx, s.doc); reason == "" && s.doc == nil {
 			reason = s.reason // it runs, and the source is as bad as before
@@ -270,6 +266,39 @@ func (h *Host) act(ctx context.Context, s sighting) error {
 	}
 	h.outcomes.tell(Outcome{Version: s.Stored.Version, Verb: string(s.verb), Reason: reason})
 	return err
+}
+
+// create puts the initial document into the source before the cohort's first activation, and never after it: whoever takes the document
+// away wants nothing to run, and a process that starts anew must not bring it back. It says what was done, or why nothing was.
+func (h *Host) create(ctx context.Context) (reason string) {
+	const missing = "the source has no document"
+	if r := h.cfg.Rollouts; r != nil {
+		call, cancel := context.WithTimeout(ctx, r.callTimeout())
+		defer cancel()
+		memory, err := r.Slots.Load(call)
+		if err != nil {
+			return fmt.Sprintf("%s, and none is created: the member's memory cannot be read: %v", missing, err)
+		}
+		had := !memory.Confirmed.IsZero()
+		if !had && h.cfg.Source.Shared() { // in a file of its own another member's first document never was
+			row, err := r.Store.Current(call)
+			if err != nil {
+				return fmt.Sprintf("%s, and none is created: the rollout store does not say whether the cohort has run one: %v", missing, err)
+			}
+			had = !row.Committed.IsZero()
+		}
+		if had {
+			h.mu.Lock()
+			h.seen.verb = stayIdle // that does not change
+			h.mu.Unlock()
+			return fmt.Sprintf("%s, and the initial one is not created: cohort %s has run one, and somebody has taken it away. To begin anew put a document into the source", missing, h.cfg.Name)
+		}
+	}
+	defer h.observer.Nudge()
+	if _, err := h.cfg.Source.CreateIfAbsent(ctx, h.cfg.Initial); err != nil && !errors.Is(err, source.ErrExists) {
+		return fmt.Sprintf("the initial document could not be created: %v", err)
+	}
+	return missing + "; creates it"
 }
 
 // setVersion notes that running is saved under another version, if it still is what runs.

@@ -131,6 +131,64 @@ func TestInitial(t *testing.T) {
 	})
 }
 
+// TestInitialAfterDeletion: a cohort that has run a document does not get the initial one when members start anew, whether they remember it or not.
+func TestInitialAfterDeletion(t *testing.T) {
+	const coordinated = "rollout: coordinated, members: [node-a, node-b], deadline: 30s"
+	inWorld(t, 2, func(w *world) {
+		for _, m := range w.members {
+			m.cfg.Initial = []byte(text(40, coordinated, "s"))
+			m.start()
+		}
+		w.run(1, time.Minute, w.members...)
+		for _, m := range w.members {
+			m.home.remove()
+		}
+		w.rest(time.Minute)
+		for _, m := range w.members {
+			if err := m.end(); !errors.Is(err, host.ErrReplace) {
+				t.Errorf("ended with %v", err)
+			}
+		}
+		w.members[1].dir = t.TempDir() // it remembers nothing
+		for _, m := range w.members {
+			m.start()
+		}
+		w.rest(time.Minute)
+		for i, m := range w.members {
+			s := m.host.Status()
+			if s.Phase != host.Idle || !strings.Contains(strings.Join(s.Degraded, "\n"), "the initial one is not created") {
+				t.Errorf("member %d is %s, degraded by %q", i, s.Phase, s.Degraded)
+			}
+			if _, err := m.home.Read(t.Context()); !errors.Is(err, source.ErrMissing) {
+				t.Errorf("member %d: the source says %v", i, err)
+			}
+		}
+		for _, m := range w.members {
+			m.home.write(text(1, coordinated, "s"))
+		}
+		w.run(1, time.Minute, w.members...)
+	})
+	inWorld(t, 2, func(w *world) { // files of their own: who comes late has had none yet
+		for i, m := range w.members {
+			m.cfg.Initial = []byte(text(40, coordinated, "s"))
+			m.home = &home{}
+			m.start()
+			w.run(1, time.Minute, w.members[:i+1]...)
+		}
+		late := w.members[1]
+		late.home.remove()
+		w.rest(time.Minute)
+		if err := late.end(); !errors.Is(err, host.ErrReplace) {
+			t.Errorf("ended with %v", err)
+		}
+		late.start()
+		w.rest(time.Minute)
+		if s := late.host.Status(); s.Phase != host.Idle {
+			t.Errorf("is %s after its document was taken away", s.Phase)
+		}
+	})
+}
+
 // TestStandaloneFailures: what cannot be built or taken over is told, and the last good one runs.
 func TestStandaloneFailures(t *testing.T) {
 	for _, deed := range []string{"prepare", "swap"} {
