@@ -92,6 +92,7 @@ type RouteStatus struct {
 	Since     time.Time `json:"since"` // of its start
 	Taken     uint64    `json:"taken"`
 	Filtered  uint64    `json:"filtered"`  // did not pass the filter
+	Failed    uint64    `json:"failed"`    // the filter could not tell, as of a payload that is no JSON
 	Delivered uint64    `json:"delivered"` // confirmed by the target
 	Refused   uint64    `json:"refused"`   // for good, by the target or a transform
 	Looped    uint64    `json:"looped"`    // had come from this bridge

@@ -120,7 +120,7 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	}
 	for _, r := range h.Routes {
 		for outcome, n := range map[string]uint64{
-			"taken": r.Taken, "filtered": r.Filtered, "delivered": r.Delivered, "refused": r.Refused, "looped": r.Looped, "retried": r.Retried,
+			"taken": r.Taken, "filtered": r.Filtered, "failed": r.Failed, "delivered": r.Delivered, "refused": r.Refused, "looped": r.Looped, "retried": r.Retried,
 		} {
 			s.count(descMessages, n, r.ID, outcome)
 		}

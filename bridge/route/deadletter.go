@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"sync"
 	"time"
 	"unicode/utf8"
@@ -33,32 +34,55 @@ type letter struct {
 	Content    string      `json:"content_type,omitzero"`
 	Text       *string     `json:"text,omitzero"`
 	Base64     []byte      `json:"base64,omitzero"`
-	done       func()      // called when it is on the disk, or the file is closed
+	// Escaped: topic, properties and content type are written by session.Escape, for one of them is no text that JSON could have as it is.
+	Escaped bool   `json:"escaped,omitzero"`
+	done    func() // called when it is on the disk, or the file is closed
 }
 
-// refuse ends a message that the target will never take: it goes where dead letters go, and is settled when it is there.
+// letterOf makes a letter. It can be written whatever bytes are in the message.
+func (r *Route) letterOf(d *session.Delivery, reason string) letter {
+	l := letter{
+		Time: r.cfg.Now().UTC(), Route: r.cfg.Route.ID, Reason: strings.ToValidUTF8(reason, "\uFFFD"), Topic: d.Topic, QoS: d.QoS, Retain: d.Retain, Content: d.ContentType,
+	}
+	l.Escaped = !utf8.ValidString(d.Topic) || !utf8.ValidString(d.ContentType)
+	for _, p := range d.Properties {
+		l.Properties = append(l.Properties, [2]string{p.Name, p.Value})
+		l.Escaped = l.Escaped || !utf8.ValidString(p.Name) || !utf8.ValidString(p.Value)
+	}
+	if l.Escaped {
+		l.Topic, l.Content = session.Escape(l.Topic), session.Escape(l.Content)
+		for i, p := range l.Properties {
+			l.Properties[i] = [2]string{session.Escape(p[0]), session.Escape(p[1])}
+		}
+	}
+	if utf8.Valid(d.Payload) {
+		text := string(d.Payload)
+		l.Text = &text
+	} else {
+		l.Base64 = d.Payload
+	}
+	return l
+}
+
+// refuse ends a message that the target will never take.
 func (r *Route) refuse(w *work, why error) {
-	reason := why.Error()
 	r.mu.Lock()
 	r.counts.refused++
+	r.mu.Unlock()
+	r.bury(w, why)
+}
+
+// bury ends a message that goes nowhere else: it goes where dead letters go, and is settled when it is there.
+func (r *Route) bury(w *work, why error) {
+	reason := why.Error()
+	r.mu.Lock()
 	r.err = reason
 	r.mu.Unlock()
 	dead, d := r.cfg.Route.DeadLetter, w.d
 	switch {
 	case r.letter != nil:
-		l := letter{
-			Time: r.cfg.Now().UTC(), Route: r.cfg.Route.ID, Reason: reason, Topic: d.Topic, QoS: d.QoS, Retain: d.Retain, Content: d.ContentType,
-			done: func() { r.settle(w); r.pump() },
-		}
-		for _, p := range d.Properties {
-			l.Properties = append(l.Properties, [2]string{p.Name, p.Value})
-		}
-		if utf8.Valid(d.Payload) {
-			text := string(d.Payload)
-			l.Text = &text
-		} else {
-			l.Base64 = d.Payload
-		}
+		l := r.letterOf(d, reason)
+		l.done = func() { r.settle(w); r.pump() }
 		r.letter.add(l)
 	case r.cfg.Dead != nil:
 		out := &session.Outgoing{Message: d.Message, Retries: &r.retry}
@@ -68,8 +92,9 @@ func (r *Route) refuse(w *work, why error) {
 			return
 		}
 		out.QoS, out.Retain = 1, false
-		out.Properties = append(append([]session.Property{}, d.Properties...), session.Property{Name: ReasonProperty, Value: reason},
-			session.Property{Name: RouteProperty, Value: r.cfg.Route.ID}, session.Property{Name: TopicProperty, Value: d.Topic}, r.path.hop)
+		harmless(&out.Message)
+		out.Properties = append(out.Properties, session.Property{Name: ReasonProperty, Value: session.Escape(reason)},
+			session.Property{Name: RouteProperty, Value: r.cfg.Route.ID}, session.Property{Name: TopicProperty, Value: session.Escape(d.Topic)}, r.path.hop)
 		out.Done = func(err error) {
 			switch {
 			case err == nil:
@@ -83,7 +108,23 @@ func (r *Route) refuse(w *work, why error) {
 	default:
 		r.cfg.Log.Warn("a message is refused for good and dropped: the route has no place for dead letters",
 			"route", r.cfg.Route.ID, "topic", d.Topic, "bytes", len(d.Payload), "reason", reason)
-		r.settle(w)
+		r.drop(w, reason)
+	}
+}
+
+// harmless makes of a message that was refused one that is not refused, or ends a connection, for the same text again.
+func harmless(m *session.Message) {
+	properties := make([]session.Property, 0, len(m.Properties)+4)
+	for _, p := range m.Properties {
+		properties = append(properties, session.Property{Name: session.Escape(p.Name), Value: session.Escape(p.Value)})
+	}
+	m.Properties, m.ContentType = properties, session.Escape(m.ContentType)
+	m.Text = m.Text && utf8.Valid(m.Payload)
+	if session.StrictTextFault(m.ResponseTopic) != "" || strings.ContainsAny(m.ResponseTopic, "+#") {
+		m.ResponseTopic = ""
+	}
+	if len(m.Correlation) > session.MaxTextBytes {
+		m.Correlation = nil
 	}
 }
 
@@ -92,11 +133,17 @@ func isRefusal(err error) bool {
 	return errors.As(err, &r)
 }
 
-// unwritten notes that dead letters wait.
+// unwritten notes that dead letters wait, or, without an error, that they do no more.
 func (r *Route) unwritten(letters int, err error) {
 	r.mu.Lock()
-	r.err = fmt.Sprintf("%d dead letters cannot be written yet: %v", letters, err)
+	if r.stuck = ""; err != nil {
+		r.stuck = fmt.Sprintf("%d dead letters cannot be written yet: %v", letters, err)
+	}
 	r.mu.Unlock()
+	if err == nil {
+		r.cfg.Log.Info("dead letters are written again", "route", r.cfg.Route.ID, "letters", letters)
+		return
+	}
 	r.cfg.Log.Warn("dead letters cannot be written; it is tried again", "route", r.cfg.Route.ID, "letters", letters, "error", err)
 }
 
@@ -107,14 +154,14 @@ func (r *Route) lost(w *work, reason string, err error) {
 	r.mu.Lock()
 	r.err = "dead letter: " + err.Error()
 	r.mu.Unlock()
-	r.settle(w)
+	r.drop(w, reason+"; dead letter: "+err.Error())
 }
 
 // Abandon refuses what a route that is gone has left: nobody will deliver it any more.
 func (r *Route) Abandon(left []*session.Delivery) {
 	for _, d := range left {
 		r.cfg.Log.Warn("a message was not confirmed when its route was removed; it is dropped", "route", r.cfg.Route.ID, "topic", d.Topic)
-		d.Settle()
+		d.Drop("its route was removed")
 	}
 }
 
@@ -122,7 +169,7 @@ func (r *Route) Abandon(left []*session.Delivery) {
 type letterFile struct {
 	path    string
 	backoff session.Backoff
-	failed  func(letters int, err error) // told of every attempt that was for nothing
+	failed  func(letters int, err error) // told of every attempt that was for nothing, and with nil of the one after those that was not
 	stop    context.CancelFunc
 	work    sync.WaitGroup
 
@@ -161,6 +208,9 @@ func (f *letterFile) run(ctx context.Context) {
 		f.mu.Unlock()
 		for attempt := 1; ; attempt++ {
 			err := f.append(batch)
+			if err == nil && attempt > 1 {
+				f.failed(len(batch), nil)
+			}
 			if err == nil {
 				break
 			}
@@ -180,7 +230,7 @@ func (f *letterFile) run(ctx context.Context) {
 func (f *letterFile) append(batch []letter) (err error) {
 	var lines []byte
 	for _, l := range batch {
-		line, err := json.Marshal(l)
+		line, err := json.Marshal(l) // what it cannot have is escaped
 		if err != nil {
 			return fmt.Errorf("dead letter: %w", err)
 		}

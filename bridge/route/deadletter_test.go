@@ -1,6 +1,7 @@
 package route_test
 
 import (
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -65,6 +66,9 @@ func TestDeadLettersOnAFullDisk(t *testing.T) {
 			t.Fatal("there is room, and the messages are not acknowledged")
 		}
 	}
+	if s := r.Status(); s.LastError != "refused: not authorized" {
+		t.Errorf("the letters are written, and the route says %+v", s)
+	}
 	raw, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -80,5 +84,102 @@ func TestDeadLettersOnAFullDisk(t *testing.T) {
 		if err := json.Unmarshal([]byte(lines[i+1]), &l); err != nil || l.Text != want {
 			t.Errorf("line %d is %q: %v", i+2, lines[i+1], err)
 		}
+	}
+}
+
+// TestLettersOfAnyBytes: a letter is written whatever is in the message, and one that goes to a topic has nothing left that a broker could end
+// the connection over.
+func TestLettersOfAnyBytes(t *testing.T) {
+	bad := session.Message{
+		Topic: "x/\xff", Payload: []byte("p"), QoS: 1, ContentType: "t/\xff", ResponseTopic: "a/#", Text: true,
+		Properties: []session.Property{{Name: "k\x00", Value: "a\tb"}, {Name: "plain", Value: `a\b`}},
+	}
+	for name, dead := range map[string]string{"file": `file: "file:letters.jsonl"`, "topic": "session: b, topic: dead"} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			d, err := document.Parse([]byte("sessions:\n  - {id: a, kind: mqtt, url: \"mqtt://a\"}\n  - {id: b, kind: mqtt, url: \"mqtt://b\"}\nroutes:\n" +
+				`  - {id: r, from: {session: a, topic: "#"}, to: {session: b, topic: "out"}, dead_letter: {` + dead + "}}\n"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			from, to, settled := &end{}, &end{ordered: true}, make(chan string, 4)
+			cfg := route.Config{
+				Document: d, Route: d.Routes[0], Source: from, Target: to, Origin: "me", Secrets: session.Secrets(dir), Now: time.Now, Log: slog.New(slog.DiscardHandler),
+			}
+			if name == "topic" {
+				cfg.Dead = to
+			}
+			r := route.New(cfg)
+			r.Start(nil)
+			defer r.Stop()
+			from.sink(session.NewDelivery(bad, func() { settled <- "it" }))
+			to.sent[0].Done(&session.Refusal{Reason: "no \xff"})
+			if name == "topic" {
+				m := to.sent[1].Message
+				got := fmt.Sprintf("%q %q %q", m.ContentType, m.ResponseTopic, m.Properties[:5])
+				want := fmt.Sprintf("%q %q %q", `t/\xff`, "", []session.Property{
+					{Name: `k\x00`, Value: `a\x09b`}, {Name: "plain", Value: `a\b`}, {Name: "gdn-reason", Value: `refused: no \xff`}, {Name: "gdn-route", Value: "r"}, {Name: "gdn-topic", Value: `x/\xff`},
+				})
+				if got != want {
+					t.Errorf("the letter is %s, want %s", got, want)
+				}
+				return
+			}
+			select {
+			case <-settled:
+			case <-time.After(30 * time.Second):
+				t.Fatalf("the letter is not written: %+v", r.Status())
+			}
+			raw, err := os.ReadFile(filepath.Join(dir, "letters.jsonl"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var l struct {
+				Topic      string      `json:"topic"`
+				Content    string      `json:"content_type"`
+				Properties [][2]string `json:"properties"`
+				Escaped    bool        `json:"escaped"`
+			}
+			if err := json.Unmarshal(raw, &l); err != nil || !l.Escaped || l.Topic != `x/\xff` || l.Content != `t/\xff` || l.Properties[0] != [2]string{`k\x00`, `a\x09b`} {
+				t.Errorf("the letter is %s: %v", raw, err)
+			}
+		})
+	}
+}
+
+// TestFilterFails: a message of which the filter cannot tell is counted on its own, and goes where dead letters go; without a place it is dropped, and
+// who sent it may hear why.
+func TestFilterFails(t *testing.T) {
+	for name, dead := range map[string]string{"a place": `, dead_letter: {session: b, topic: dead}`, "none": ""} {
+		t.Run(name, func(t *testing.T) {
+			d, err := document.Parse([]byte("sessions:\n  - {id: a, kind: mqtt, url: \"mqtt://a\"}\n  - {id: b, kind: mqtt, url: \"mqtt://b\"}\nroutes:\n" +
+				`  - {id: r, from: {session: a, topic: "#"}, filter: "payload.c > 1.0", to: {session: b, topic: "out"}` + dead + "}\n"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			from, to, letters := &end{}, &end{ordered: true}, &end{ordered: true}
+			cfg := route.Config{Document: d, Route: d.Routes[0], Source: from, Target: to, Origin: "me", Now: time.Now, Log: slog.New(slog.DiscardHandler)}
+			if dead != "" {
+				cfg.Dead = letters
+			}
+			r := route.New(cfg)
+			r.Start(nil)
+			defer r.Stop()
+			var dropped []string
+			for _, payload := range []string{"no JSON", `{"d": 1}`, `{"c": 0.5}`, `{"c": 2.0}`} {
+				var d *session.Delivery
+				d = session.NewDelivery(session.Message{Topic: "x", Payload: []byte(payload), QoS: 1}, func() { dropped = append(dropped, d.Dropped()) })
+				from.sink(d)
+			}
+			if s := r.Status(); s.Failed != 2 || s.Filtered != 1 || s.Refused != 0 || !s.Converged || len(to.sent) != 1 || !strings.Contains(s.LastError, "filter: ") {
+				t.Errorf("%d went out; the route says %+v", len(to.sent), s)
+			}
+			if dead != "" && (len(letters.sent) != 2 || len(dropped) != 1) {
+				t.Errorf("%d letters; settled are %q", len(letters.sent), dropped)
+			}
+			if dead == "" && (len(dropped) != 3 || !strings.Contains(dropped[0], "filter: ") || !strings.Contains(dropped[1], "filter: ") || dropped[2] != "") {
+				t.Errorf("dropped are %q", dropped)
+			}
+		})
 	}
 }

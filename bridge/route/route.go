@@ -55,10 +55,11 @@ type Route struct {
 	marked   counts // at the last swap
 	share    float64
 	err      string
+	stuck    string // why dead letters wait; "": they do not
 }
 
 // counts are since the route started.
-type counts struct{ taken, filtered, delivered, refused, looped uint64 }
+type counts struct{ taken, filtered, failed, delivered, refused, looped uint64 }
 
 // work is one message in flight.
 type work struct {
@@ -209,15 +210,17 @@ func (r *Route) work(w *work) {
 		}
 	case refuse:
 		r.refuse(w, err)
+	case fail:
+		r.mu.Lock()
+		r.counts.failed++
+		r.mu.Unlock()
+		r.bury(w, err)
 	case drop, loop:
 		r.mu.Lock()
 		if verdict == loop {
 			r.counts.looped++
 		} else {
 			r.counts.filtered++
-		}
-		if err != nil {
-			r.err = err.Error()
 		}
 		r.mu.Unlock()
 		r.settle(w)
@@ -282,6 +285,16 @@ func (r *Route) answered(w *work, err error) {
 // settle ends w.
 func (r *Route) settle(w *work) {
 	w.d.Settle()
+	r.end(w)
+}
+
+// drop ends w, which goes nowhere.
+func (r *Route) drop(w *work, reason string) {
+	w.d.Drop(reason)
+	r.end(w)
+}
+
+func (r *Route) end(w *work) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.open, w)
@@ -375,8 +388,11 @@ func (r *Route) Status() bridge.RouteStatus {
 	defer r.mu.Unlock()
 	c := r.counts
 	s := bridge.RouteStatus{
-		ID: r.cfg.Route.ID, Since: r.since, Taken: c.taken, Filtered: c.filtered, Delivered: c.delivered, Refused: c.refused, Looped: c.looped,
+		ID: r.cfg.Route.ID, Since: r.since, Taken: c.taken, Filtered: c.filtered, Failed: c.failed, Delivered: c.delivered, Refused: c.refused, Looped: c.looped,
 		Retried: r.retry.Load(), InFlight: len(r.open), LastError: r.err, Converged: true,
+	}
+	if r.stuck != "" {
+		s.LastError = r.stuck
 	}
 	rise := (share(c, r.marked) - r.share) * 10000
 	if margin := float64(r.cfg.Route.HealthMargin); rise > margin {

@@ -16,6 +16,7 @@ type verdict int
 const (
 	send   verdict = iota
 	drop           // it does not pass the filter
+	fail           // the filter cannot tell
 	loop           // it has been here before
 	refuse         // it has no form that the target could take
 )
@@ -47,8 +48,10 @@ func (r *Route) prepare(w *work) (verdict, error) {
 		m.Properties = propertyMap(d.Properties)
 	}
 	if route.Filter != nil {
-		if takes, err := route.Filter.Takes(&m); err != nil || !takes {
-			return drop, err
+		if takes, err := route.Filter.Takes(&m); err != nil {
+			return fail, err
+		} else if !takes {
+			return drop, nil
 		}
 	}
 	out := &session.Outgoing{Message: d.Message, Retries: &r.retry}

@@ -39,6 +39,7 @@ type Delivery struct {
 	Message
 	settled atomic.Bool
 	settle  func()
+	dropped string
 }
 
 // NewDelivery returns a delivery of m; settle is called once, when every target has confirmed it or it goes nowhere.
@@ -50,6 +51,17 @@ func (d *Delivery) Settle() {
 		d.settle()
 	}
 }
+
+// Drop is Settle of a message that goes nowhere, for a reason, which is for people.
+func (d *Delivery) Drop(reason string) {
+	if d.settled.CompareAndSwap(false, true) {
+		d.dropped = reason
+		d.settle()
+	}
+}
+
+// Dropped is why the message went nowhere, "" when it did not. It is asked while it is settled, or later.
+func (d *Delivery) Dropped() string { return d.dropped }
 
 // Subscription is what a session asks its source for.
 type Subscription struct {

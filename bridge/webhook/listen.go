@@ -194,19 +194,29 @@ func (l *listener) post(w http.ResponseWriter, r *http.Request) {
 	done := make(chan struct{})
 	var once sync.Mutex
 	left := len(takers)
+	var dropped []string
 	for _, t := range takers {
-		t.deliver(session.NewDelivery(m, func() {
+		var d *session.Delivery
+		d = session.NewDelivery(m, func() {
 			once.Lock()
 			defer once.Unlock()
+			if why := d.Dropped(); why != "" {
+				dropped = append(dropped, why)
+			}
 			if left--; left == 0 {
 				close(done)
 			}
-		}))
+		})
+		t.deliver(d)
 	}
 	limited, cancel := context.WithTimeout(r.Context(), answerTimeout)
 	defer cancel()
 	select {
 	case <-done:
+		if len(dropped) > 0 {
+			http.Error(w, strings.Join(dropped, "\n"), http.StatusUnprocessableEntity)
+			return
+		}
 		w.WriteHeader(http.StatusNoContent)
 	case <-limited.Done():
 		again("the message is not confirmed yet: send it again")

@@ -191,6 +191,9 @@ func TestListens(t *testing.T) {
 			t.Errorf("came %+v and %+v", first.Message, second.Message)
 		}
 		second.Settle()
+		first, second = <-taken, <-taken
+		first.Drop("the broker does not allow it")
+		second.Settle()
 	}()
 	for _, tt := range []struct {
 		name, method, path, password string
@@ -198,6 +201,7 @@ func TestListens(t *testing.T) {
 	}{
 		{"settled", "POST", "/in/x", "p", 204},
 		{"by two routes", "POST", "/in/both", "p", 204},
+		{"dropped by one of them", "POST", "/in/both", "p", 422},
 		{"nobody takes it", "POST", "/out/x", "p", 404},
 		{"no credentials", "POST", "/in/x", "", 401},
 		{"wrong credentials", "POST", "/in/x", "q", 401},
