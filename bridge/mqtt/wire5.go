@@ -62,7 +62,10 @@ func other5(p packet, b []byte) (packet, error) {
 	case *packets.Connack:
 		p.reason, p.present, p.text = c.ReasonCode, c.SessionPresent, c.Properties.ReasonString
 		p.receiveMaximum, p.maximumQoS, p.keepAlive = 65535, 2, c.Properties.ServerKeepAlive
-		if v := c.Properties.ReceiveMaximum; v != nil && *v > 0 {
+		if v := c.Properties.ReceiveMaximum; v != nil {
+			if *v == 0 { // a protocol error (MQTT 5.0 §3.2.2.3.3)
+				return p, fmt.Errorf("%w: its receive maximum is 0", errMalformed)
+			}
 			p.receiveMaximum = *v
 		}
 		if v := c.Properties.MaximumQOS; v != nil {

@@ -97,7 +97,7 @@ func TestMalformed(t *testing.T) {
 		"length of five bytes": {0x30, 0x80, 0x80, 0x80, 0x80, 1}, "larger than any may be": {0x30, 0xff, 0xff, 0xff, 0x7f},
 		"no topic": {0x30, 0}, "topic beyond the end": {0x30, 3, 0, 9, 'x'}, "QoS 3": {0x36, 5, 0, 1, 't', 0, 1}, "identifier 0": {0x32, 6, 0, 1, 't', 0, 0, 0},
 		"empty topic": {0x30, 3, 0, 0, 0}, "properties beyond the end": {0x30, 4, 0, 1, 't', 9}, "unknown property": {0x30, 5, 0, 1, 't', 1, 0x7f},
-		"cut property": {0x30, 6, 0, 1, 't', 2, 2, 0}, "topic alias": {0x30, 7, 0, 1, 't', 3, 0x23, 0, 1}, "short PUBACK": {0x40, 1, 0},
+		"cut property": {0x30, 6, 0, 1, 't', 2, 2, 0}, "topic alias": {0x30, 7, 0, 1, 't', 3, 0x23, 0, 1}, "short PUBACK": {0x40, 1, 0}, "receive maximum 0": {0x20, 6, 0, 0, 3, 0x21, 0, 0},
 		"topic that is no UTF-8": {0x30, 4, 0, 1, 0xff, 0}, "topic with U+0000": {0x30, 4, 0, 1, 0, 0},
 		"property that is no UTF-8": {0x30, 11, 0, 1, 't', 7, 0x26, 0, 1, 'n', 0, 1, 0xff}, "content type that is no UTF-8": {0x30, 8, 0, 1, 't', 4, 3, 0, 1, 0xff},
 		"CONNECT": {0x10, 0}, "type 0": {0, 0},
