@@ -79,6 +79,11 @@ func start(t *testing.T, doc, token string) (url, file string, runs *still) {
 	})
 	if doc != "" {
 		<-runs.swapped
+		tick := time.NewTicker(time.Millisecond) // what was told to run is not known to be active yet
+		defer tick.Stop()
+		for ready := 0; ready != http.StatusOK; ready, _, _ = ask(t, http.MethodGet, server.URL+"/readyz", "") {
+			<-tick.C
+		}
 	}
 	return server.URL, file, runs
 }
