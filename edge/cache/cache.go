@@ -3,6 +3,7 @@ package cache
 import (
 	"hash/maphash"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -178,9 +179,12 @@ func (c *Cache) variant(p *Policy, o *Object, h http.Header) uint64 {
 	return sum.Sum64()
 }
 
-// put stores o under a key, in place of what is selected by the same values. An object of a later generation stays.
-func (c *Cache) put(k Key, o *Object) {
+// put stores o under a key, in place of what is selected by the same values, and of all that is selected by other fields: what came before
+// the origin began to tell requests apart by those is not to be served any more (RFC 9111 §4.1). An object of a later generation stays, and
+// one by other fields that came later. It reports whether o is stored.
+func (c *Cache) put(k Key, o *Object) (stored bool) {
 	c.objects.Compute(c.hash(&k), func(old *entry, found bool) (*entry, otter.ComputeOp) {
+		stored = true
 		e := &entry{key: k, variants: []*Object{o}}
 		if !found || old.key != k {
 			return e.weighed(), otter.WriteOp
@@ -188,15 +192,25 @@ func (c *Cache) put(k Key, o *Object) {
 		e.used.Store(old.used.Load())
 		e.key = old.key
 		total, alike := o.size, 1
+		var overtaken []*Object
 		for _, other := range old.variants {
-			same := other.policy.Pool == o.policy.Pool && other.policy.Function == o.policy.Function
+			same := sameAnswerer(other, o)
 			if same && sameSelection(other, o) {
 				if other.generation > o.generation {
+					stored = false
 					return nil, otter.CancelOp
 				}
 				continue
 			}
 			if other.purged.Load() {
+				continue
+			}
+			if same && !sameFields(other, o) {
+				if other.generation > o.generation || other.received.After(o.received) {
+					stored = false
+					return nil, otter.CancelOp
+				}
+				overtaken = append(overtaken, other)
 				continue
 			}
 			if same {
@@ -206,9 +220,23 @@ func (c *Cache) put(k Key, o *Object) {
 				e.variants = append(e.variants, other)
 			}
 		}
+		for _, other := range overtaken {
+			other.purged.Store(true) // for who has found it, and would serve it when the origin fails
+		}
 		return e.weighed(), otter.WriteOp
 	})
 	c.objects.CleanUp()
+	return stored
+}
+
+// sameAnswerer reports whether a and b came of the same pool or function.
+func sameAnswerer(a, b *Object) bool {
+	return a.policy.Pool == b.policy.Pool && a.policy.Function == b.policy.Function
+}
+
+// sameFields reports whether a and b are selected by the same fields, whatever their values.
+func sameFields(a, b *Object) bool {
+	return slices.EqualFunc(a.vary, b.vary, func(v, w varied) bool { return v.name == w.name })
 }
 
 func (e *entry) weighed() *entry {

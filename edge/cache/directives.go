@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/dunglas/httpsfv"
+	"golang.org/x/net/http/httpguts"
 )
 
 // seconds is a delta-seconds (RFC 9111 §1.2.2) that a directive may have.
@@ -22,6 +23,7 @@ type directives struct {
 	noStore, noCache, private, public bool
 	mustRevalidate, proxyRevalidate   bool
 	mustUnderstand                    bool
+	malformed                         bool // not to be read to its end: nobody knows what else it forbids
 	maxAge, sharedMaxAge              seconds
 	staleWhileRevalidate              seconds
 	staleIfError                      seconds
@@ -40,33 +42,39 @@ func responseDirectives(h http.Header) (d directives, targeted bool) {
 
 // cacheControl reads Cache-Control (RFC 9111 §5.2). Names are compared without case, arguments may be tokens or quoted strings, and
 // what is unknown is passed over. A private or no-cache that names fields counts as one that names none. An age that is no number, or
-// is there twice with two values, makes the answer stale (RFC 9111 §4.2.1).
+// is there twice with two values, makes the answer stale (RFC 9111 §4.2.1). A list that is none, as one with a quotation that has no end, is
+// malformed: what may stand in it must not be read as more liberal than it was meant.
 func cacheControl(values []string) (d directives) {
 	for _, v := range values {
 		for v != "" {
 			var name, argument string
-			name, argument, v = nextDirective(v)
+			var ok bool
+			name, argument, v, ok = nextDirective(v)
+			d.malformed = d.malformed || !ok
 			d.set(name, argument)
 		}
 	}
 	return d
 }
 
-// nextDirective takes the first directive of a list. Commas within a quoted string part nothing.
-func nextDirective(s string) (name, argument, rest string) {
+// nextDirective takes the first directive of a list, an empty name being none. Commas within a quoted string part nothing. ok is false for
+// one whose name is no token, or whose quoted string has no end or something other than a comma behind it.
+func nextDirective(s string) (name, argument, rest string, ok bool) {
 	s = strings.TrimLeft(s, " \t,")
 	end := strings.IndexAny(s, "=,")
 	if end < 0 {
-		return strings.TrimRight(s, " \t"), "", ""
+		name = strings.TrimRight(s, " \t")
+		return name, "", "", name == "" || httpguts.ValidHeaderFieldName(name)
 	}
 	name = strings.TrimRight(s[:end], " \t")
+	ok = httpguts.ValidHeaderFieldName(name)
 	if s[end] == ',' {
-		return name, "", s[end+1:]
+		return name, "", s[end+1:], ok
 	}
 	s = strings.TrimLeft(s[end+1:], " \t")
 	if !strings.HasPrefix(s, `"`) {
 		argument, rest, _ = strings.Cut(s, ",")
-		return name, strings.TrimRight(argument, " \t"), rest
+		return name, strings.TrimRight(argument, " \t"), rest, ok
 	}
 	i := 1
 	for ; i < len(s) && s[i] != '"'; i++ {
@@ -74,11 +82,11 @@ func nextDirective(s string) (name, argument, rest string) {
 			i++
 		}
 	}
-	argument = s[1:min(i, len(s))]
-	if i < len(s) {
-		_, rest, _ = strings.Cut(s[i+1:], ",")
+	if i >= len(s) {
+		return name, s[1:], "", false
 	}
-	return name, argument, rest
+	behind, rest, _ := strings.Cut(s[i+1:], ",")
+	return name, s[1:i], rest, ok && strings.Trim(behind, " \t") == ""
 }
 
 func (d *directives) set(name, argument string) {

@@ -339,6 +339,27 @@ func (f *Flight) Stale(status int, now time.Time) {
 	f.over(stateStale, status, nil)
 }
 
+// Unsettled notes that the origin did not say whether Base is its answer yet, so that it is left alone for a while as far as Base may be
+// served.
+func (f *Flight) Unsettled(now time.Time) {
+	if f.Base != nil {
+		f.Base.Failed(now)
+	}
+}
+
+// Trailed tells that fields follow the whole body, which what is stored would not have: it is not stored. Who waits goes on without it, or
+// when the length was known, and the body may be with clients already, has it without the fields.
+func (f *Flight) Trailed(now time.Time) {
+	f.mu.Lock()
+	known := f.length >= 0
+	f.mu.Unlock()
+	if known {
+		f.End(Settled{Discard: true})
+		return
+	}
+	f.Release(now, true)
+}
+
 // Fail tells that there is no answer: waiters answer with the status of a gateway that the exchange answered with. When the body has begun it is broken off.
 func (f *Flight) Fail(status int, err error) { f.over(stateFailed, status, err) }
 

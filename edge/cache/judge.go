@@ -44,7 +44,7 @@ func (p *Policy) Judge(a *Asked, h *Head) (*Object, string) {
 		return nil, reasonPartial
 	case h.Status < 200 || h.Status > 599 || h.Status == http.StatusNotModified || d.mustUnderstand && !understood(h.Status):
 		return nil, reasonStatus
-	case d.noStore && !d.mustUnderstand:
+	case d.malformed || d.noStore && !d.mustUnderstand:
 		return nil, reasonNoStore
 	case d.private:
 		return nil, reasonPrivate

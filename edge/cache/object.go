@@ -59,7 +59,7 @@ type Object struct {
 	etag, lastModified  string
 	size                int64
 
-	purged atomic.Bool  // not to be served
+	purged atomic.Bool  // not to be served: purged, or overtaken by one that other fields select
 	failed atomic.Int64 // when revalidation failed last, in Unix nanoseconds
 	memo   atomic.Pointer[memo]
 	length []string // Content-Length
@@ -113,7 +113,7 @@ func (o *Object) Failed(now time.Time) { o.failed.Store(now.UnixNano()) }
 // Resting reports whether o may be served stale without asking the origin, which failed a moment ago.
 func (o *Object) Resting(now time.Time) bool {
 	at := o.failed.Load()
-	return at != 0 && now.Sub(time.Unix(0, at)) < retryAfter && o.OnError(http.StatusGatewayTimeout, now)
+	return at != 0 && now.Sub(time.Unix(0, at)) < retryAfter && (o.OnError(http.StatusGatewayTimeout, now) || o.WhileRevalidating(now))
 }
 
 // Validators returns what a conditional request for o says in If-None-Match and If-Modified-Since (RFC 9111 §4.3.1), empty

@@ -192,11 +192,11 @@ func (p *purges) admit(c *Cache, k Key, o *Object, since purged) bool {
 			return false
 		}
 	}
-	c.put(k, o)
-	return true
+	return c.put(k, o)
 }
 
-// replace puts o in the place of old, which a HEAD request brought up to date, unless it was purged meanwhile.
+// replace puts o in the place of old, which a HEAD request brought up to date, unless it was purged meanwhile. What is selected by other
+// fields goes, as with put.
 func (p *purges) replace(k *Key, o, old *Object, c *Cache) (stored bool) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
@@ -205,8 +205,18 @@ func (p *purges) replace(k *Key, o, old *Object, c *Cache) (stored bool) {
 		if at < 0 {
 			return nil, otter.CancelOp
 		}
-		n := &entry{key: e.key, variants: slices.Clone(e.variants)}
-		n.variants[at], stored = o, true
+		n := &entry{key: e.key}
+		for i, other := range e.variants {
+			switch {
+			case i == at:
+				n.variants = append(n.variants, o)
+			case sameAnswerer(other, o) && !sameFields(other, o):
+				other.purged.Store(true)
+			default:
+				n.variants = append(n.variants, other)
+			}
+		}
+		stored = true
 		n.used.Store(true)
 		return n.weighed(), otter.WriteOp
 	})

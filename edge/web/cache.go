@@ -3,6 +3,7 @@ package web
 import (
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/guardyn-edge/guardyn/edge/cache"
@@ -127,12 +128,17 @@ func Uncacheable(h http.Header) string {
 
 // override reports whether origins take a field, or what they may read it as, for another method, path, host, scheme or form of an answer.
 func override(name string) bool {
-	switch fieldname.Read(name) {
-	case "X-Http-Method-Override", "X-Http-Method", "X-Method-Override", "X-Original-Url", "X-Rewrite-Url", "X-Original-Uri",
-		"X-Override-Url", "X-Original-Host", "X-Host", "X-Http-Host-Override", "X-Http-Path-Override", "X-Http-Destinationurl",
-		"X-Original-Method", "X-Rewrite-Uri", "X-Url-Scheme", "Front-End-Https", "X-Invoke-Path", "X-Matched-Path",
-		"X-Nextjs-Data", "Rsc", "X-Middleware-Subrequest", "X-Middleware-Prefetch":
+	name = fieldname.Read(name)
+	switch name {
+	case "Front-End-Https", "Rsc", "X-Arr-Ssl", "X-Backend-Host", "X-Host", "X-Host-Override", "X-Matched-Path", "X-Method-Override",
+		"X-Nextjs-Data", "X-Now-Route-Matches", "X-Proto", "X-Protocol", "X-Request-Uri", "X-Scheme", "X-Script-Name", "X-Url-Scheme",
+		"X-Waws-Unencoded-Url":
 		return true
+	}
+	for _, prefix := range [...]string{"X-Http-", "X-Invoke-", "X-Middleware-", "X-Original-", "X-Override-", "X-Rewrite-"} {
+		if strings.HasPrefix(name, prefix) {
+			return !fieldname.AddressClaim(name) // which a trusted proxy in front may add to all that it sends
+		}
 	}
 	return false
 }

@@ -110,8 +110,11 @@ func (x *exchange) cacheAnswer(status int) bool {
 			c.flight.Release(now, c.conditional || c.background || why == cache.ReasonSize)
 		}
 		c.over = true
-		if overrules(status) {
+		switch {
+		case overrules(status):
 			c.flight.Overtaken()
+		case c.background:
+			c.flight.Unsettled(now)
 		}
 		x.tellCache("miss", "; fwd="+c.forwarded+"; detail="+why)
 		delete(h, "Cache-Tag")
@@ -222,6 +225,9 @@ func (x *exchange) failing(status int) bool {
 		x.overWithStale(status)
 		return true
 	}
+	if c.background {
+		c.flight.Unsettled(x.server.config.Now())
+	}
 	c.flight.Fail(status, nil)
 	c.over = true
 	x.tellCache("miss", "; fwd="+c.forwarded)
@@ -242,6 +248,9 @@ func (f *filling) Write(p []byte) (int, error) {
 	if why == "" {
 		return len(p), nil
 	}
+	if overrules(c.object.Status) {
+		c.flight.Overtaken()
+	}
 	c.flight.Release(x.server.config.Now(), why == cache.ReasonSize)
 	c.over, c.object = true, nil
 	x.w.sink = nil
@@ -254,6 +263,31 @@ func (f *filling) Write(p []byte) (int, error) {
 		return 0, err
 	}
 	return x.w.Write(p)
+}
+
+// trailed is told that a trailer follows the body that was taken into the flight: the answer is not stored, for what is stored has none, and
+// the client that asked has its body. toClient: the trailer can follow it. left: the client is not there any more.
+func (x *exchange) trailed() (toClient, left bool) {
+	c := &x.cache
+	if c.object == nil || c.over {
+		return false, false // an answer that nobody wants
+	}
+	if overrules(c.object.Status) {
+		c.flight.Overtaken()
+	}
+	c.flight.Trailed(x.server.config.Now())
+	c.over, c.object = true, nil
+	if c.served || c.background {
+		return false, false
+	}
+	x.w.sink = nil
+	err := x.joinClient()
+	c.flight.Drop()
+	if err != nil && !errors.Is(err, errFlight) {
+		return false, true
+	}
+	c.served = true
+	return x.w.status != http.StatusPartialContent, false
 }
 
 // maxRefused bounds how much of an answer that nobody wants is read, so that its connection can be used again.
@@ -395,6 +429,9 @@ func (x *exchange) closeCache() {
 	x.w.sink = nil
 	if !c.over {
 		c.over = true
+		if c.background {
+			f.Unsettled(x.server.config.Now()) // of a client's own, it may be the client that left
+		}
 		f.Fail(http.StatusBadGateway, nil)
 	}
 	x.joinClient() //nolint:errcheck // it has ended, which is all that counts

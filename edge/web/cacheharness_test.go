@@ -21,7 +21,7 @@ type turn struct {
 	wait int // seconds that pass before
 	// ask is method, path and fields; by default GET /.
 	ask string
-	// origin is what the origin answers: status, fields, "body=" and what it is; "fail" hangs up. Empty: the origin must not be
+	// origin is what the origin answers: status, fields, "body=" and what it is, "trailer=" and a field that follows it, "broken": it has no end; "fail" hangs up. Empty: the origin must not be
 	// asked.
 	origin string
 	// want is what Cache-Status says of this cache (hit, or the reason to forward), and then of the client's answer: a status, fields,
@@ -46,6 +46,7 @@ type scriptOrigin struct {
 	answer  string
 	asked   []*http.Request
 	n       int
+	empty   bool // chunked answers have no body
 }
 
 func startScript(t testing.TB, c *clock) *scriptOrigin {
@@ -94,13 +95,19 @@ func (o *scriptOrigin) respond(r *http.Request) string {
 	}
 	parts := strings.Split(o.answer, " | ")
 	status, _ := strconv.Atoi(parts[0])
-	body, date, framed := fmt.Sprintf("body %d", o.n), true, false
+	body, trailer, broken, date, framed := fmt.Sprintf("body %d", o.n), "", false, true, false
 	var head strings.Builder
 	fmt.Fprintf(&head, "HTTP/1.1 %d %s\r\n", status, http.StatusText(status))
 	for _, p := range parts[1:] {
 		switch {
 		case strings.HasPrefix(p, "body="):
 			body = p[len("body="):]
+			continue
+		case strings.HasPrefix(p, "trailer="):
+			trailer += p[len("trailer="):] + "\r\n"
+			continue
+		case p == "broken":
+			broken = true
 			continue
 		case p == "-Date":
 			date = false
@@ -125,8 +132,12 @@ func (o *scriptOrigin) respond(r *http.Request) string {
 	switch {
 	case status == http.StatusNotModified || status == http.StatusNoContent:
 		return head.String() + "\r\n"
+	case framed && o.empty:
+		return head.String() + "\r\n0\r\n" + trailer + "\r\n"
+	case framed && broken:
+		return head.String() + fmt.Sprintf("\r\n%x\r\n%s\r\nx\r\n", len(body), body)
 	case framed:
-		return head.String() + fmt.Sprintf("\r\n%x\r\n%s\r\n0\r\n\r\n", len(body), body)
+		return head.String() + fmt.Sprintf("\r\n%x\r\n%s\r\n0\r\n%s\r\n", len(body), body, trailer)
 	}
 	fmt.Fprintf(&head, "Content-Length: %d\r\n\r\n", len(body))
 	if r.Method == http.MethodHead {

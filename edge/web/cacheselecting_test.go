@@ -50,7 +50,37 @@ func TestCacheVary(t *testing.T) {
 			{ask: "GET / | X-A: 1", origin: vary + "X-A", want: "uri-miss"},
 			{ask: "GET / | X-A: 2 | X-B: 1", origin: vary + "X-B", want: "vary-miss"},
 			{ask: "GET / | X-B: 1", want: "hit | body=body 2"},
-			{ask: "GET / | X-A: 1", want: "hit | body=body 1"},
+			{ask: "GET / | X-A: 1", origin: vary + "X-B", want: "vary-miss | body=body 3"},
+			{ask: "GET / | X-A: 1", want: "hit | body=body 3"},
+		}},
+		{"RFC 9111 §4.1, nothing of before the origin varied, though it may be served while it is validated", nil, []turn{
+			{origin: "200 | Cache-Control: max-age=60, stale-while-revalidate=30", want: "uri-miss"},
+			{wait: 60, ask: "GET / | Cookie: b", origin: vary + "Cookie", want: "hit | body=body 1"},
+			{ask: "GET / | Cookie: b", want: "hit | body=body 2"},
+			{ask: "GET / | Cookie: a", origin: vary + "Cookie", want: "vary-miss | body=body 3"},
+		}},
+		{"RFC 9111 §4.1, nor when the origin fails", nil, []turn{
+			{origin: "200 | Cache-Control: max-age=60, stale-if-error=30", want: "uri-miss"},
+			{wait: 60, ask: "GET / | Cookie: b", origin: vary + "Cookie", want: "stale | body=body 2"},
+			{ask: "GET / | Cookie: a", origin: "503", want: "vary-miss | 503"},
+		}},
+		{"RFC 9111 §4.1, by one field more", nil, []turn{
+			{ask: "GET / | X-A: 1 | Cookie: a", origin: vary + "X-A", want: "uri-miss"},
+			{ask: "GET / | X-A: 2 | Cookie: b", origin: vary + "X-A, Cookie", want: "vary-miss"},
+			{ask: "GET / | X-A: 1 | Cookie: b", origin: vary + "X-A, Cookie", want: "vary-miss | body=body 3"},
+		}},
+		{"RFC 9111 §4.3.4, a 304 that varies from now on", nil, []turn{
+			{origin: maxAge + ` | Etag: "1"`, want: "uri-miss"},
+			{wait: 60, ask: "GET / | Cookie: b", origin: "304 | Cache-Control: max-age=60 | Vary: Cookie", want: "stale | body=body 1"},
+			{ask: "GET / | Cookie: b", want: "hit | body=body 1"},
+			{ask: "GET / | Cookie: a", origin: vary + "Cookie", want: "vary-miss | body=body 3", sent: "-If-None-Match"},
+		}},
+		{"RFC 9111 §4.3.5, a HEAD that varies from now on", nil, []turn{
+			{ask: "GET / | X-A: 2", origin: vary + `X-A | Etag: "2"`, want: "uri-miss"},
+			{wait: 30, ask: "GET / | X-A: 1", origin: vary + "X-A", want: "vary-miss"},
+			{wait: 30, ask: "HEAD / | X-A: 2 | Cookie: b", origin: vary + `Cookie | Etag: "2"`, want: "stale"},
+			{ask: "GET / | X-A: 2 | Cookie: b", want: "hit | body=body 1"},
+			{ask: "GET / | X-A: 1", origin: vary + "Cookie", want: "vary-miss | body=body 4"},
 		}},
 		{"RFC 9111 §4.1, without Vary from now on", nil, []turn{
 			{ask: "GET / | X-A: 1", origin: vary + "X-A", want: "uri-miss"}, {ask: "GET / | X-A: 2", origin: maxAge, want: "vary-miss"}, {ask: "GET / | X-A: 3", want: "hit | body=body 2"},

@@ -192,8 +192,28 @@ func TestCacheStale(t *testing.T) {
 			{want: "hit | body=body 2 | Age: 0"},
 			{wait: 90, origin: swr, want: "stale | body=body 3"},
 		}},
-		{"RFC 5861 §3, the origin fails meanwhile: it is left alone only as long as stale-if-error allows", nil, []turn{
-			{origin: swr, want: "uri-miss"}, {wait: 60, origin: "fail", want: "hit | body=body 1"}, {wait: 1, origin: "503", want: "hit | body=body 1"}, {wait: 1, origin: maxAge, want: "hit | body=body 1"}, {want: "hit | body=body 5"},
+		{"RFC 5861 §3, the origin fails meanwhile: it is left alone for a while", nil, []turn{
+			{origin: swr, want: "uri-miss"},
+			{wait: 60, origin: "fail", want: "hit | body=body 1"},
+			{wait: 4, want: "hit | body=body 1"},
+			{wait: 1, origin: "503", want: "hit | body=body 1"},
+			{wait: 4, want: "hit"},
+			{wait: 1, origin: "500", want: "hit | body=body 1"},
+			{wait: 4, want: "hit"},
+			{wait: 1, origin: "501", want: "hit | body=body 1"},
+			{wait: 4, want: "hit"},
+			{wait: 1, origin: maxAge, want: "hit | body=body 1"},
+			{want: "hit | body=body 7"},
+		}},
+		{"RFC 5861 §3, but for no longer than it may be served", nil, []turn{
+			{origin: swr, want: "uri-miss"}, {wait: 88, origin: "fail", want: "hit | body=body 1"}, {wait: 1, want: "hit"}, {wait: 1, origin: "503", want: "stale | 503"},
+		}},
+		{"RFC 5861 §3, an answer that breaks off is a failure", nil, []turn{
+			{origin: swr, want: "uri-miss"},
+			{wait: 60, origin: "200 | Cache-Control: max-age=60 | Transfer-Encoding: chunked | broken", want: "hit | body=body 1"},
+			{wait: 4, want: "hit | body=body 1"},
+			{wait: 1, origin: maxAge, want: "hit | body=body 1"},
+			{want: "hit | body=body 3"},
 		}},
 		{"RFC 5861 §3, HEAD too", nil, []turn{
 			{origin: swr, want: "uri-miss"}, {wait: 60, ask: "HEAD /", origin: swr, want: "hit", sent: "GET /"}, {want: "hit | body=body 2"},

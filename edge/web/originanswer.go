@@ -182,8 +182,16 @@ func (x *exchange) trailerPasses(name string) bool {
 
 // relayTrailer sends what came after the body.
 func (x *exchange) relayTrailer(trailer []field, announced []string) bool {
-	if len(trailer) == 0 && len(announced) == 0 || x.w.sink != nil {
+	if len(trailer) == 0 && len(announced) == 0 {
 		return true
+	}
+	if x.w.sink != nil {
+		if len(trailer) == 0 {
+			return true
+		}
+		if toClient, left := x.trailed(); left || !toClient {
+			return !left
+		}
 	}
 	x.w.flush() // else net/http, by HTTP/2, gives a short body a length
 	h := x.w.Header()
