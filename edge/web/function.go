@@ -59,6 +59,9 @@ func (x *exchange) callFunction() {
 			h[name] = values
 		}
 	}
+	if resp.Status == http.StatusResetContent {
+		resp.Body = nil // RFC 9110 §15.3.6
+	}
 	hasBody := resp.Status != http.StatusNoContent && resp.Status != http.StatusNotModified
 	if hasBody {
 		h["Content-Length"] = []string{strconv.Itoa(len(resp.Body))}

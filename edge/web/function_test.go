@@ -65,6 +65,7 @@ func TestFunctionAnswers(t *testing.T) {
 		{"a redirect", "Location: /there\n\n", 302, http.Header{"Location": {"/there"}, "Content-Length": {"0"}}, ""},
 		{"a redirect with a status", "Status: 308\nLocation: https://example.net/\n\n", 308, http.Header{"Location": {"https://example.net/"}}, ""},
 		{"no content", "Status: 204\n\nnothing", 204, http.Header{"Content-Length": nil}, ""},
+		{"reset content", "Status: 205\nContent-Type: text/plain\n\nform", 205, http.Header{"Content-Length": {"0"}}, ""},
 		{"not modified", "Status: 304\nETag: \"1\"\n\n", 304, http.Header{"Etag": {`"1"`}, "Content-Length": nil}, ""},
 		{"several cookies", "Status: 200\nSet-Cookie: a=1\nSet-Cookie: b=2\n\n", 200, http.Header{"Set-Cookie": {"a=1", "b=2"}}, ""},
 		{"a length that is not", "Status: 200\nContent-Length: 100\n\nfour", 200, http.Header{"Content-Length": {"4"}}, "four"},
