@@ -186,7 +186,7 @@ func (b *body) framing() error {
 			return nil
 		}
 		b.trailer += len(line) + 2
-		if badLine(line) || !isToken(string(line[:bytes.IndexByte(line, ':')])) {
+		if badLine(line) || !IsToken(string(line[:bytes.IndexByte(line, ':')])) {
 			return ErrBody
 		}
 	}

@@ -75,7 +75,7 @@ func (c *Conn) parse(head string) (status int) {
 func (c *Conn) parseRequestLine(line string) (status int) {
 	method, rest, found := strings.Cut(line, " ")
 	at := strings.LastIndexByte(rest, ' ')
-	if !found || at < 0 || !isToken(method) {
+	if !found || at < 0 || !IsToken(method) {
 		return http.StatusBadRequest
 	}
 	target, version := rest[:at], rest[at+1:]
@@ -120,10 +120,10 @@ func (c *Conn) parseFields(s string) (status int) {
 		line, rest, _ := strings.Cut(s, "\r\n")
 		s = rest
 		colon := strings.IndexByte(line, ':')
-		if colon <= 0 || !isToken(line[:colon]) {
+		if colon <= 0 || !IsToken(line[:colon]) {
 			return http.StatusBadRequest
 		}
-		name, value := http.CanonicalHeaderKey(line[:colon]), trim(line[colon+1:])
+		name, value := http.CanonicalHeaderKey(line[:colon]), Trim(line[colon+1:])
 		for j := range len(value) {
 			if b := value[j]; b < ' ' && b != '\t' || b == 0x7f {
 				return http.StatusBadRequest
@@ -156,7 +156,7 @@ func (c *Conn) frame() (status int) {
 	lengths, encodings := h["Content-Length"], h["Transfer-Encoding"]
 	switch {
 	case len(encodings) > 0:
-		if len(encodings) > 1 || len(lengths) > 0 || r.ProtoMinor == 0 || !equalFold(encodings[0], "chunked") {
+		if len(encodings) > 1 || len(lengths) > 0 || r.ProtoMinor == 0 || !EqualFold(encodings[0], "chunked") {
 			return http.StatusBadRequest
 		}
 		if t := h["Trailer"]; Lists(t, "Content-Length") || Lists(t, "Transfer-Encoding") || Lists(t, "Trailer") { // RFC 9110 §6.5.1
@@ -166,7 +166,7 @@ func (c *Conn) frame() (status int) {
 		r.ContentLength, r.TransferEncoding, r.Body = -1, chunked, &c.body
 		c.body.begin(bodyChunkSize, 0)
 	case len(lengths) > 0:
-		n, ok := parseLength(lengths[0])
+		n, ok := ParseLength(lengths[0])
 		if !ok || len(lengths) > 1 {
 			return http.StatusBadRequest
 		}
@@ -181,7 +181,7 @@ func (c *Conn) frame() (status int) {
 	}
 	r.Close = c.closes
 	if expect := h["Expect"]; len(expect) > 0 && r.ProtoMinor > 0 {
-		if len(expect) > 1 || !equalFold(expect[0], "100-continue") {
+		if len(expect) > 1 || !EqualFold(expect[0], "100-continue") {
 			return http.StatusExpectationFailed
 		}
 		c.body.expects = c.body.state != bodyEnded
@@ -191,30 +191,7 @@ func (c *Conn) frame() (status int) {
 
 var chunked = []string{"chunked"}
 
-// parseLength reads a Content-Length of at most 18 digits.
-func parseLength(s string) (n int64, ok bool) {
-	if len(s) == 0 || len(s) > 18 {
-		return 0, false
-	}
-	for i := range len(s) {
-		if !isDigit(s[i]) {
-			return 0, false
-		}
-		n = n*10 + int64(s[i]-'0')
-	}
-	return n, true
-}
-
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
-
-// tokenBytes are those of a token (RFC 9110 §5.6.2).
-var tokenBytes = func() (t [256]bool) {
-	for c := range t {
-		b := byte(c)
-		t[c] = 'a' <= b && b <= 'z' || 'A' <= b && b <= 'Z' || isDigit(b) || strings.IndexByte("!#$%&'*+-.^_`|~", b) >= 0
-	}
-	return t
-}()
 
 // hostBytes are those of a host and port (RFC 3986 §3.2.2).
 var hostBytes = func() (t [256]bool) {
@@ -233,42 +210,4 @@ func isHost(s string) bool {
 		}
 	}
 	return true
-}
-
-func isToken(s string) bool {
-	for i := range len(s) {
-		if !tokenBytes[s[i]] {
-			return false
-		}
-	}
-	return s != ""
-}
-
-// trim takes SP and HTAB from both ends.
-func trim(s string) string {
-	for len(s) > 0 && (s[0] == ' ' || s[0] == '\t') {
-		s = s[1:]
-	}
-	for len(s) > 0 && (s[len(s)-1] == ' ' || s[len(s)-1] == '\t') {
-		s = s[:len(s)-1]
-	}
-	return s
-}
-
-// equalFold compares with a word of ASCII, as strings.EqualFold does not: other letters fold to some of its own.
-func equalFold(s, word string) bool { return len(s) == len(word) && strings.EqualFold(s, word) }
-
-// Lists reports whether one of the comma-separated lists has a token, in any case.
-func Lists(values []string, token string) bool {
-	for _, v := range values {
-		if v == token {
-			return true
-		}
-		for part := range strings.SplitSeq(v, ",") {
-			if equalFold(trim(part), token) {
-				return true
-			}
-		}
-	}
-	return false
 }

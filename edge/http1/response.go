@@ -98,7 +98,7 @@ func (w *Response) head(status int) {
 		delete(h, "Content-Length") // RFC 9110 §8.6
 	case len(length) == 0:
 	default:
-		if n, ok = parseLength(length[0]); ok {
+		if n, ok = ParseLength(length[0]); ok {
 			w.length = n
 		}
 		if !ok || len(length) > 1 {
@@ -140,7 +140,7 @@ func (w *Response) head(status int) {
 		w.out = append(w.out, "Transfer-Encoding: chunked\r\n"...)
 		for _, v := range h["Trailer"] {
 			for name := range strings.SplitSeq(v, ",") {
-				w.trailers = append(w.trailers, http.CanonicalHeaderKey(trim(name)))
+				w.trailers = append(w.trailers, http.CanonicalHeaderKey(Trim(name)))
 			}
 		}
 	}
@@ -163,7 +163,7 @@ func (w *Response) fields(interim bool) {
 	keys := w.keys[:0]
 	for name, values := range w.header {
 		switch {
-		case len(values) == 0 || name == "Connection" || name == "Transfer-Encoding" || !isToken(name) || interim && name == "Content-Length":
+		case len(values) == 0 || name == "Connection" || name == "Transfer-Encoding" || !IsToken(name) || interim && name == "Content-Length":
 			continue
 		}
 		at := len(keys)
@@ -331,7 +331,7 @@ func (w *Response) trailer() {
 		w.field(name, w.header[name])
 	}
 	for name, values := range w.header {
-		if name, ok := strings.CutPrefix(name, http.TrailerPrefix); ok && isToken(name) {
+		if name, ok := strings.CutPrefix(name, http.TrailerPrefix); ok && IsToken(name) {
 			w.field(name, values)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/guardyn-edge/guardyn/edge/cache"
+	"github.com/guardyn-edge/guardyn/edge/http1"
 )
 
 // lead makes the exchange bring a flight: the origin is asked for the whole answer, or whether the stale one is its answer yet.
@@ -153,7 +154,7 @@ func bodyLength(status int, h http.Header) int64 {
 		return 0
 	}
 	if v := h["Content-Length"]; len(v) > 0 {
-		if n, ok := parseLength(v[0]); ok {
+		if n, ok := http1.ParseLength(v[0]); ok {
 			return n
 		}
 	}

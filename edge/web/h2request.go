@@ -3,15 +3,15 @@ package web
 import (
 	"net/http"
 	"strings"
+
+	"github.com/guardyn-edge/guardyn/edge/http1"
 )
 
 // refusedHTTP2 judges what net/http lets pass of a request by HTTP/2 and what an origin that is spoken to by HTTP/1.1 may read
 // otherwise. text is empty when there is nothing; else the request is answered 400.
 func refusedHTTP2(r *http.Request) (text string) {
-	for i := range len(r.Method) {
-		if !nameBytes[r.Method[i]] { // it would go on in the origin's request line (RFC 9110 §9.1)
-			return "The method is malformed."
-		}
+	if !http1.IsToken(r.Method) { // it would go on in the origin's request line (RFC 9110 §9.1)
+		return "The method is malformed."
 	}
 	// RFC 9113 §8.3.1: :path is a path, and a Host beside :authority names the same host.
 	if target := r.RequestURI; r.Method != http.MethodConnect && (target == "" || target[0] != '/') {
@@ -22,7 +22,7 @@ func refusedHTTP2(r *http.Request) (text string) {
 	}
 	if lengths := r.Header["Content-Length"]; len(lengths) > 0 {
 		// A stream that ended with its head has a ContentLength of 0.
-		if n, ok := parseLength(lengths[0]); !ok || len(lengths) > 1 || n != r.ContentLength {
+		if n, ok := http1.ParseLength(lengths[0]); !ok || len(lengths) > 1 || n != r.ContentLength {
 			return "The length of the request's body is malformed."
 		}
 	}

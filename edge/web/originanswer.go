@@ -167,7 +167,7 @@ func listed(connection []string, name string) bool {
 // appendAnnounced appends the names of a value of Trailer that may pass (RFC 9110 §6.6.2).
 func (x *exchange) appendAnnounced(names []string, value string) []string {
 	for part := range strings.SplitSeq(value, ",") {
-		if name := http.CanonicalHeaderKey(trimSpace(part)); x.trailerPasses(name) {
+		if name := http.CanonicalHeaderKey(http1.Trim(part)); x.trailerPasses(name) {
 			names = append(names, name)
 		}
 	}

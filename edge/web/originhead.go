@@ -108,13 +108,13 @@ func (h *answerHead) frame(above10 bool) error {
 	for i := range h.fields {
 		switch f := &h.fields[i]; f.name {
 		case "Content-Length":
-			n, ok := parseLength(f.value)
+			n, ok := http1.ParseLength(f.value)
 			if !ok || h.length >= 0 && h.length != n {
 				return headError("its Content-Length")
 			}
 			h.length = n
 		case "Transfer-Encoding":
-			if h.chunked || !above10 || !isChunked(f.value) {
+			if h.chunked || !above10 || !http1.EqualFold(f.value, "chunked") {
 				return headError("its Transfer-Encoding")
 			}
 			h.chunked = true
@@ -134,11 +134,6 @@ func (h *answerHead) frame(above10 bool) error {
 // interim reports whether another head follows for the same request (RFC 9110 §15.2).
 func (h *answerHead) interim() bool {
 	return h.status < 200 && h.status != http.StatusSwitchingProtocols
-}
-
-// isChunked reports whether a transfer coding is chunked, in letters of ASCII: others fold to some of its own.
-func isChunked(coding string) bool {
-	return len(coding) == len("chunked") && strings.EqualFold(coding, "chunked")
 }
 
 // get returns the first value of the field of that canonical name.
@@ -167,12 +162,10 @@ func parseFields(fields []field, s string) ([]field, error) {
 			return fields, headError("a line without a field's name")
 		}
 		name := line[:colon]
-		for i := range len(name) {
-			if !nameBytes[name[i]] {
-				return fields, headError("a field's name, or white space beside it")
-			}
+		if !http1.IsToken(name) {
+			return fields, headError("a field's name, or white space beside it")
 		}
-		value := trimSpace(line[colon+1:])
+		value := http1.Trim(line[colon+1:])
 		for i := range len(value) {
 			if c := value[i]; c < ' ' && c != '\t' || c == 0x7f {
 				return fields, headError("a control character in a field")
@@ -180,38 +173,4 @@ func parseFields(fields []field, s string) ([]field, error) {
 		}
 		fields = append(fields, field{http.CanonicalHeaderKey(name), value})
 	}
-}
-
-// nameBytes are those of a token (RFC 9110 §5.6.2).
-var nameBytes = func() (t [256]bool) {
-	for c := range t {
-		b := byte(c)
-		t[c] = 'a' <= b && b <= 'z' || 'A' <= b && b <= 'Z' || isDigit(b) || strings.IndexByte("!#$%&'*+-.^_`|~", b) >= 0
-	}
-	return t
-}()
-
-// trimSpace takes SP and HTAB from both ends.
-func trimSpace(s string) string {
-	for len(s) > 0 && (s[0] == ' ' || s[0] == '\t') {
-		s = s[1:]
-	}
-	for len(s) > 0 && (s[len(s)-1] == ' ' || s[len(s)-1] == '\t') {
-		s = s[:len(s)-1]
-	}
-	return s
-}
-
-// parseLength reads a Content-Length of at most 18 digits.
-func parseLength(s string) (n int64, ok bool) {
-	if len(s) == 0 || len(s) > 18 {
-		return 0, false
-	}
-	for i := range len(s) {
-		if !isDigit(s[i]) {
-			return 0, false
-		}
-		n = n*10 + int64(s[i]-'0')
-	}
-	return n, true
 }

@@ -3,6 +3,8 @@ package web
 import (
 	"net/http"
 	"strings"
+
+	"github.com/guardyn-edge/guardyn/edge/http1"
 )
 
 // The fields of W3C Trace Context, as net/http has their names.
@@ -115,7 +117,7 @@ func keptTracestate(values []string) []string {
 	for _, v := range values {
 		size += len(v) + 1
 		for part := range strings.SplitSeq(v, ",") {
-			part = trimSpace(part)
+			part = http1.Trim(part)
 			if part == "" {
 				continue
 			}
@@ -134,7 +136,7 @@ func keptTracestate(values []string) []string {
 	size = -1
 	for _, v := range values {
 		for part := range strings.SplitSeq(v, ",") {
-			if part = trimSpace(part); part != "" {
+			if part = http1.Trim(part); part != "" {
 				list = append(list, part)
 				size += len(part) + 1
 			}
