@@ -52,20 +52,8 @@ func (x *exchange) callFunction() {
 	}
 	defer resp.Close()
 	h := x.w.Header()
-	connection := resp.Header["Connection"]
-	x.connection = connection
-	for name, values := range resp.Header {
-		if !endsHere(name) && !nodeField(name) && !listed(connection, name) {
-			h[name] = values
-		}
-	}
-	if resp.Status == http.StatusResetContent {
-		resp.Body = nil // RFC 9110 §15.3.6
-	}
-	hasBody := resp.Status != http.StatusNoContent && resp.Status != http.StatusNotModified
-	if hasBody {
-		h["Content-Length"] = []string{strconv.Itoa(len(resp.Body))}
-	}
+	x.connection = resp.Header["Connection"]
+	hasBody := FunctionAnswer(h, resp)
 	x.cache.whole = true
 	if !x.cache.on || !x.cacheAnswer(resp.Status) {
 		x.begin(resp.Status)
@@ -73,6 +61,26 @@ func (x *exchange) callFunction() {
 	if hasBody && x.r.Method != http.MethodHead {
 		x.w.Write(resp.Body) //nolint:errcheck // a client that left needs no answer
 	}
+}
+
+// FunctionAnswer puts into h what a client gets of a function's header: not what ends at this hop or is the node's to say. It takes
+// the body away where a status has none, and reports whether one may be there, however short.
+func FunctionAnswer(h http.Header, resp *function.Response) (hasBody bool) {
+	connection := resp.Header["Connection"]
+	for name, values := range resp.Header {
+		if !endsHere(name) && !nodeField(name) && !listed(connection, name) {
+			h[name] = values
+		}
+	}
+	switch resp.Status {
+	case http.StatusNoContent, http.StatusNotModified:
+		resp.Body = nil // RFC 9110 §15.3.5, §15.4.5
+		return false
+	case http.StatusResetContent:
+		resp.Body = nil // RFC 9110 §15.3.6
+	}
+	h["Content-Length"] = []string{strconv.Itoa(len(resp.Body))}
+	return true
 }
 
 // functionUsage is what a call took.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/guardyn-edge/guardyn/api"
 	"github.com/guardyn-edge/guardyn/edge/function"
+	"github.com/guardyn-edge/guardyn/edge/web"
 	"github.com/guardyn-edge/guardyn/internal/metering"
 	"github.com/guardyn-edge/guardyn/zone"
 )
@@ -143,7 +144,8 @@ func (a *app) functionTestCommand() *cobra.Command {
 		Use:   "test ZONE NAME --request FILE",
 		Short: "Call a function on this machine as a node would, and tell what it answers and takes",
 		Long: `Call a function on this machine as a node would, and tell what it answers and takes. The function is the edited one, or with
---module what a file has; then nothing is asked of a control plane. Its bounds are its own, or the defaults of a plan. Rules are not run.
+--module what a file has; then nothing is asked of a control plane. Its bounds are its own, or the defaults of a plan. Rules are not run, and client is who asks, whatever proxies the zone trusts.
+What is told of the answer is what a client gets of it.
 FILE is that of gdn rules test, with the request's body:
 
   method: POST
@@ -234,7 +236,11 @@ func (a *app) testFunction(cmd *cobra.Command, name string, f zone.Function, r *
 	switch {
 	case err == nil:
 		defer resp.Close()
-		o.Status, o.Headers, o.Body, usage = resp.Status, resp.Header, string(resp.Body), resp.Usage
+		h := make(http.Header, len(resp.Header)+1)
+		web.FunctionAnswer(h, resp)
+		delete(h, "Cache-Tag")      // which the cache keeps
+		delete(h, "Content-Length") // that of the body
+		o.Status, o.Headers, o.Body, usage = resp.Status, h, string(resp.Body), resp.Usage
 	case errors.As(err, &failed):
 		if o.Status, usage = http.StatusBadGateway, failed.Usage; failed.Kind.Overrun() || failed.Kind == function.Busy {
 			o.Status = http.StatusServiceUnavailable

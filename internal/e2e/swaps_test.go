@@ -187,12 +187,12 @@ func selfSigned(t testing.TB, host string) (cert, key []byte) {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: leaf}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
 }
 
-// TestAppliesUnderLoad publishes a hundred small changes, or as many as fit into the duration that GUARDYN_TEST_SOAK names,
+// TestAppliesUnderLoad publishes two hundred small changes, or as many as fit into the duration that GUARDYN_TEST_SOAK names,
 // on a node that has everything in use, while clients hammer it: DNS by UDP and TCP, HTTP/1.1, HTTP/2, connections that each
 // are for one request, and WebSockets and streams that are open from the first change to the last. No request fails, every
 // answer is wholly of one version, and nothing is left of a version that is over.
 func TestAppliesUnderLoad(t *testing.T) {
-	const applies, settled = 100, 15
+	const applies, settled = 200, 15
 	more := func(k int) bool { return k <= applies }
 	if soak := os.Getenv("GUARDYN_TEST_SOAK"); soak != "" {
 		d, err := time.ParseDuration(soak)
