@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -54,6 +55,42 @@ func TestStreamThatTakesNothingIsReset(t *testing.T) {
 				t.Errorf("after it: %+v", got)
 			}
 		})
+	}
+}
+
+// heldResponse is one whose client takes nothing until release is closed.
+type heldResponse struct {
+	*httptest.ResponseRecorder
+	flushing, release chan struct{}
+}
+
+func (w heldResponse) Flush() {
+	close(w.flushing)
+	<-w.release
+}
+
+// The end of an answer by HTTP/2 is sent while its request has a slot: else a client that takes nothing would hold up what no slot bounds.
+func TestStreamEndsWithinItsSlot(t *testing.T) {
+	o := startOrigin(t)
+	n := startNode(t)
+	n.publish(site(o.address()))
+	w := heldResponse{httptest.NewRecorder(), make(chan struct{}), make(chan struct{})}
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://www.example.com/", nil)
+	r.RequestURI, r.ProtoMajor, r.ProtoMinor = "/", 2, 0
+	r.URL.Scheme, r.URL.Host = "", ""
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		n.serveHTTP2(w, r)
+	}()
+	<-w.flushing
+	if in := n.Metrics().InFlight; in != 1 {
+		t.Errorf("%d requests have a slot", in)
+	}
+	close(w.release)
+	<-done
+	if in := n.Metrics().InFlight; in != 0 {
+		t.Errorf("%d have one behind it", in)
 	}
 }
 

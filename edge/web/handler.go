@@ -15,7 +15,6 @@ func (s *Server) serveHTTP2(w http.ResponseWriter, r *http.Request) {
 	stream := newStreamWriter(w, s.config.WriteStall)
 	defer stream.end()
 	s.serve(stream, r, nil)
-	stream.finish()
 }
 
 // serve answers a request, whose connection is nil when others share it.
@@ -34,6 +33,9 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, conn *http1.Conn)
 		s.recycle(x)
 	}()
 	x.handle(start, admitted)
+	if stream, ok := w.(*streamWriter); ok {
+		stream.finish()
+	}
 	x.ended = true
 }
 
