@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/guardyn-edge/guardyn/edge/function"
+	"github.com/guardyn-edge/guardyn/internal/fieldname"
 	"github.com/guardyn-edge/guardyn/zone"
 )
 
@@ -68,7 +69,7 @@ func (x *exchange) callFunction() {
 func FunctionAnswer(h http.Header, resp *function.Response) (hasBody bool) {
 	connection := resp.Header["Connection"]
 	for name, values := range resp.Header {
-		if !endsHere(name) && !nodeField(name) && !listed(connection, name) {
+		if !fieldname.HopByHop(name) && !fieldname.Node(name) && !listed(connection, name) {
 			h[name] = values
 		}
 	}

@@ -143,17 +143,11 @@ func dropHopByHop(h http.Header) {
 		}
 	}
 	for name := range h {
-		if endsHere(name) {
+		if fieldname.HopByHop(name) {
 			delete(h, name)
 		}
 	}
 }
-
-// nodeField reports whether only the node may set a field on an answer.
-func nodeField(name string) bool { return fieldname.Node(name) }
-
-// endsHere reports whether a field of that canonical name is hop-by-hop.
-func endsHere(name string) bool { return fieldname.HopByHop(name) }
 
 // safe reports whether a method asks for no effect (RFC 9110 §9.2.1).
 func safe(method string) bool {

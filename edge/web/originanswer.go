@@ -143,7 +143,7 @@ func (x *exchange) answerHeader(a *answerHead) (announced []string) {
 			if a.status == http.StatusNoContent || len(h[f.name]) > 0 {
 				continue
 			}
-		case endsHere(f.name) || nodeField(f.name) || listed(a.connection, f.name):
+		case fieldname.HopByHop(f.name) || fieldname.Node(f.name) || listed(a.connection, f.name):
 			continue
 		}
 		if v, ok := h[f.name]; ok {
