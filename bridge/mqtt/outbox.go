@@ -316,9 +316,14 @@ func (out *outbox) suspect(reason byte) *outgoing {
 	if out.suspects = len(open); len(open) != 1 {
 		return nil
 	}
-	out.suspects, open[0].finished = 0, true
-	open[0].forget(out)
-	return open[0]
+	return out.giveUp(open[0])
+}
+
+// giveUp takes a message out, to be refused; what is behind it waits no longer. It returns the message.
+func (out *outbox) giveUp(o *outgoing) *outgoing {
+	out.suspects, o.finished = 0, true
+	o.forget(out)
+	return o
 }
 
 // ended notes that the connection ended of itself. A message that it happens to over and over, alone on the wire, is returned, to be refused.
@@ -342,9 +347,7 @@ func (out *outbox) ended() *outgoing {
 		o := open[0]
 		out.suspects = max(out.suspects, 1) // what is behind it waits
 		if o.ends++; o.ends >= aloneEnds {
-			out.suspects, o.finished = 0, true
-			o.forget(out)
-			return o
+			return out.giveUp(o)
 		}
 	}
 	return nil
