@@ -215,8 +215,7 @@ func TestStandaloneFailures(t *testing.T) {
 		inWorld(t, 1, func(w *world) {
 			m := w.members[0]
 			m.home.write(text(1, "", "s"))
-			m.start()
-			m.rec.set(func(r *recorder) { r.fails["prepare"] = errors.New("plant.cred is not there") })
+			m.start(func(r *recorder) { r.fails["prepare"] = errors.New("plant.cred is not there") })
 			w.rest(10 * time.Second)
 			if s := m.host.Status(); s.Phase != host.Idle || !strings.Contains(strings.Join(s.Degraded, "\n"), "plant.cred is not there") {
 				t.Errorf("is %s, degraded by %q", s.Phase, s.Degraded)

@@ -238,10 +238,13 @@ type member struct {
 	slots *slotfile.Slots
 }
 
-// start starts the member's process.
-func (m *member) start() {
+// start starts the member's process, with a data path that behaves as told from the first.
+func (m *member) start(with ...func(*recorder)) {
 	m.t.Helper()
 	m.rec = newRecorder()
+	for _, set := range with {
+		m.rec.set(set)
+	}
 	cfg := m.cfg
 	cfg.Source, cfg.Runner = m.home, m.rec
 	cfg.Logger = slog.New(slog.DiscardHandler)
