@@ -268,9 +268,9 @@ func TestRollouts(t *testing.T) {
 			f.tells(map[string]any{"generation": 3, "state": "confirmed", "converged": true, "applied": true, "confirm_pending": false, "flaps": 0})
 			f.metric(metrics, `guardyn_rollout_resolved_total{outcome="confirmed",reason=""} 1`)
 
-			// An origin that refuses connections: the host and the pool fail.
+			// An origin that refuses connections: the host and the pool fail. The window is long enough for the nodes to have said so.
 			f.edit("4", "127.0.0.1:1")
-			if ro = f.apply(window(3*time.Second, time.Second)); ro.State != "reverted" || !strings.Contains(ro.Reason, "www.example.com") {
+			if ro = f.apply(window(10*time.Second, time.Second)); ro.State != "reverted" || !strings.Contains(ro.Reason, "www.example.com") {
 				t.Fatalf("%+v", ro)
 			}
 			f.serves("3", "two")
