@@ -56,9 +56,16 @@ func parse(data []byte, p *Process) (*Document, error) {
 	if len(data) > MaxBytes {
 		return nil, &Error{[]Problem{{0, fmt.Sprintf("the document has %d bytes, more than %d", len(data), MaxBytes)}}}
 	}
+	text := read(data)
+	version, wrong := versionIn(text)
+	v := &validator{}
+	if wrong != nil {
+		v.problems = append(v.problems, *wrong)
+		text = text.Without("version") // so that it hides nothing else that is wrong
+	}
 	var w wireDocument
-	rest, problems, missing := read(data).Salvage(&w)
-	v := &validator{text: rest, missing: missing}
+	rest, problems, missing := text.Salvage(&w)
+	v.text, v.missing = rest, missing
 	for _, p := range problems {
 		v.problems = append(v.problems, Problem{p.Line, p.Message})
 	}
@@ -66,6 +73,7 @@ func parse(data []byte, p *Process) (*Document, error) {
 		return nil, v.err()
 	}
 	d := v.document(w)
+	d.Version = version
 	if p != nil {
 		v.process(d, *p)
 	}

@@ -125,7 +125,7 @@ routes:
   - {id: r, from: {session: zz}}
 `))
 	want := []string{
-		"line 1: version: a string does not belong here",
+		`line 1: version: "seven" is none: write a whole number from 0 to 9007199254740991, in digits alone, or leave it out`,
 		"line 2: bridge.cluster.members: a coordinated rollout needs the roster: name every member's id",
 		"line 4: sessions.0.url: a number does not belong here",
 		`line 5: sessions.a.id: "a" stands already on line 4`,
@@ -187,6 +187,61 @@ func TestProcess(t *testing.T) {
 	}
 }
 
+// TestVersions: a version that is none is told with its place, what there is and what to write, once, beside all else that is wrong; both who parses
+// and who asks for the version alone say the same of it.
+func TestVersions(t *testing.T) {
+	for _, tt := range []struct{ name, text, says string }{
+		{"negative", "-1", `"-1" is none`},
+		{"minus nothing", "-0", `"-0" is none`},
+		{"signed", "+7", `"+7" is none`},
+		{"huge", "99999999999999999999", `"99999999999999999999" is none`},
+		{"beyond what JSON readers hold", "9007199254740992", `"9007199254740992" is none`},
+		{"fraction", "1.5", `"1.5" is none`},
+		{"exponent", "1e3", `"1e3" is none`},
+		{"octal to some", "010", `"010" is none`},
+		{"hexadecimal", "0x7", `"0x7" is none`},
+		{"grouped", "1_000", `"1_000" is none`},
+		{"not a number", ".nan", `".nan" is none`},
+		{"empty", "", "there is no value here"},
+		{"null", "null", `"null" is none`},
+		{"word", "seven", `"seven" is none`},
+		{"quoted", `"7"`, "it is not a plain number"},
+		{"truth", "true", `"true" is none`},
+		{"list", "[7]", "it is not a plain number"},
+		{"tagged", "!!int 7", "it is not a plain number"},
+		{"zero", "0", ""},
+		{"most", "9007199254740991", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			want := "line 2: version: " + tt.says + ": write a whole number from 0 to 9007199254740991, in digits alone, or leave it out"
+			text := "bridge: {}\nversion: " + tt.text + "\nsessions: [{}]\n"
+			_, err := document.Parse([]byte(text))
+			got := problems(t, err)
+			if len(got) < 2 || (got[0] == want) != (tt.says != "") || !strings.HasPrefix(got[len(got)-1], "line 3: sessions.0.kind") {
+				t.Errorf("Parse says %q", got)
+			}
+			version, err := document.VersionOf([]byte(text))
+			if tt.says == "" {
+				if err != nil || fmt.Sprint(version) != tt.text {
+					t.Errorf("VersionOf says %d, %v", version, err)
+				}
+			} else if got := problems(t, err); len(got) != 1 || got[0] != want {
+				t.Errorf("VersionOf says %q", got)
+			}
+			if _, err := document.WithVersion([]byte(text), 8); (err == nil) != (tt.says == "") {
+				t.Errorf("WithVersion says %v", err)
+			}
+		})
+	}
+	for text, want := range map[string]string{
+		"{\"version\": -1}": "line 1: version: \"-1\" is none", "version: -1\nversion: 1\n": "line 2: \"version\" stands already on line 1",
+	} {
+		if _, err := document.Parse([]byte(text)); err == nil || !strings.Contains(fmt.Sprint(problems(t, err)), want) {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
 func TestBounds(t *testing.T) {
 	var many strings.Builder
 	many.WriteString("sessions:\n")
@@ -196,7 +251,7 @@ func TestBounds(t *testing.T) {
 	for name, row := range map[string]struct{ text, want string }{
 		"bytes":    {strings.Repeat("#", document.MaxBytes+1), "the document has 358401 bytes, more than 358400"},
 		"sessions": {many.String(), "line 1: sessions: 201 sessions are more than 200"},
-		"version":  {"version: 9007199254740992\n", "line 1: version: 9007199254740992 is more than 9007199254740991"},
+		"version":  {"version: 9007199254740992\n", `line 1: version: "9007199254740992" is none: write a whole number from 0 to 9007199254740991, in digits alone, or leave it out`},
 		"empty":    {"", "the file is empty"},
 		"JSON":     {"{\n\"version\": 1,,}", "line 2: "},
 		"twice":    {"{\"version\": 1,\n\"version\": 2}", `line 2: "version" stands already on line 1`},

@@ -21,11 +21,6 @@ const (
 func (v *validator) document(w wireDocument) *Document {
 	top := place{v: v}
 	d := &Document{Bridge: v.bridge(top.member("bridge"), w.Bridge)}
-	if w.Version != nil {
-		if d.Version = *w.Version; d.Version > MaxVersion {
-			top.member("version").problem("%d is more than %d", d.Version, int64(MaxVersion))
-		}
-	}
 	sessions := top.member("sessions")
 	if len(w.Sessions) > MaxSessions {
 		sessions.problem("%d sessions are more than %d", len(w.Sessions), MaxSessions)

@@ -5,30 +5,46 @@ import (
 	"fmt"
 	"strconv"
 	"unicode/utf8"
+
+	"github.com/guardyn-edge/guardyn/internal/strictyaml"
 )
 
 // VersionOf returns the version that a document's text names, 0 when it names none. The error says why the text is no mapping with a
 // version; whether it is valid beyond that is not asked.
 func VersionOf(data []byte) (uint64, error) {
 	d := read(data)
+	v, wrong := versionIn(d)
+	if wrong != nil {
+		return 0, &Error{[]Problem{*wrong}}
+	}
 	if p := d.Problems(); len(p) > 0 {
 		return 0, &Error{[]Problem{{p[0].Line, p[0].Message}}}
 	}
 	if _, ok := d.Begin(); !ok {
 		return 0, &Error{[]Problem{{1, "the file must hold members, as NAME: VALUE"}}}
 	}
-	_, _, text, ok := d.Scalar("version")
-	switch {
-	case !ok && d.Has("/version"):
-		return 0, &Error{[]Problem{{d.Line("/version"), "version: it is not a plain number"}}}
-	case !ok:
+	return v, nil
+}
+
+// versionIn reads the version where it is written, before the rest is looked at: it is a whole number in plain decimal digits, as JSON has
+// them, so that no reader takes 010 for 8, and none is given one that it cannot hold.
+func versionIn(d *strictyaml.Document) (uint64, *Problem) {
+	if !d.Has("/version") {
 		return 0, nil
 	}
-	v, err := strconv.ParseUint(text, 10, 64)
-	if err != nil || v > MaxVersion {
-		return 0, &Error{[]Problem{{d.Line("/version"), fmt.Sprintf("version: %.80q is not a whole number up to %d", text, int64(MaxVersion))}}}
+	what := "it is not a plain number"
+	if _, _, text, ok := d.Scalar("version"); ok {
+		v, err := strconv.ParseUint(text, 10, 64)
+		switch {
+		case text == "":
+			what = "there is no value here"
+		case err == nil && v <= MaxVersion && strconv.FormatUint(v, 10) == text:
+			return v, nil
+		default:
+			what = fmt.Sprintf("%.80q is none", text)
+		}
 	}
-	return v, nil
+	return 0, &Problem{d.Line("/version"), fmt.Sprintf("version: %s: write a whole number from 0 to %d, in digits alone, or leave it out", what, int64(MaxVersion))}
 }
 
 // WithVersion returns the text with its version changed to v, or with one put before the first member; everything else, comments

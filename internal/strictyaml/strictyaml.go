@@ -126,6 +126,24 @@ func (d *Document) Scalar(member string) (line, at int, text string, ok bool) {
 	return 0, 0, "", false
 }
 
+// Without is the document without a member of its outermost mapping, whatever is wrong with that. One that stands there twice stays, and is told.
+func (d *Document) Without(member string) *Document {
+	if d.root == nil || d.root.Kind != yaml.MappingNode {
+		return d
+	}
+	rest := *d.root
+	rest.Content = nil
+	for i := 0; i+1 < len(d.root.Content); i += 2 {
+		if d.root.Content[i].Value != member {
+			rest.Content = append(rest.Content, d.root.Content[i], d.root.Content[i+1])
+		}
+	}
+	if len(d.root.Content)-len(rest.Content) != 2 {
+		return d
+	}
+	return convert(&rest)
+}
+
 // Decode reads the document into v, a pointer, which keeps its value when there are problems. It tells every one
 // that it can find.
 func (d *Document) Decode(v any) []Problem {
