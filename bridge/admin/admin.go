@@ -5,8 +5,8 @@
 //	GET  /deephealth           host.Status
 //	GET  /metrics              for Prometheus
 //	GET  /v1/bridge/config     the document as the source holds it, with its version as the ETag; ?of=running: what runs, in normal form
-//	PUT  /v1/bridge/config     saves another one; If-Match: "version", or If-None-Match: * where there is none. ?for=replacement saves
-//	                           what this bridge does not take over while it runs
+//	PUT  /v1/bridge/config     saves another one; If-Match: "version", or If-None-Match: * where there is none, as RFC 9110 §13.1 has them.
+//	                           ?for=replacement saves what this bridge does not take over while it runs
 //	POST /v1/bridge/plan       tells what saving a document would do: host.Plan
 //
 // What is below /v1 needs the token. Errors are problem documents (RFC 9457).
@@ -182,10 +182,29 @@ func (a *api) plan(w http.ResponseWriter, r *http.Request) {
 	write(w, http.StatusOK, p)
 }
 
+// maxOvertaken is how often a PUT whose condition leaves the version open ("*", several tags) is tried while others write.
+const maxOvertaken = 4
+
 func (a *api) put(w http.ResponseWriter, r *http.Request) {
-	o, problems := terms(r)
-	if problems != nil {
-		problem(w, *problems)
+	var o host.PutOptions
+	switch r.URL.Query().Get("for") {
+	case "":
+	case "replacement":
+		o.ForReplacement = true
+	default:
+		problem(w, Problem{Status: http.StatusBadRequest, Code: "bad_request", Detail: `for: the only value is "replacement"`})
+		return
+	}
+	c, err := conditionsOf(r.Header)
+	switch {
+	case err != nil:
+		problem(w, Problem{Status: http.StatusBadRequest, Code: "bad_request", Detail: err.Error()})
+		return
+	case c.none():
+		problem(w, Problem{
+			Status: http.StatusPreconditionRequired, Code: "precondition_required",
+			Detail: "say what is replaced: If-Match with the ETag that GET /v1/bridge/config gave, or If-None-Match: * where there is no document",
+		})
 		return
 	}
 	b, ok := body(w, r)
@@ -194,8 +213,12 @@ func (a *api) put(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), MaxWait)
 	defer cancel()
-	out, err := a.h.Put(ctx, b, o)
-	if err != nil {
+	out, refused, err := a.save(ctx, b, c, o)
+	switch {
+	case refused != nil:
+		problem(w, *refused)
+		return
+	case err != nil:
 		fail(w, err)
 		return
 	}
@@ -207,34 +230,24 @@ func (a *api) put(w http.ResponseWriter, r *http.Request) {
 	write(w, status, out)
 }
 
-// terms reads on what terms a document is to be saved.
-func terms(r *http.Request) (o host.PutOptions, _ *Problem) {
-	match, none := r.Header.Get("If-Match"), r.Header.Get("If-None-Match")
-	switch r.URL.Query().Get("for") {
-	case "":
-	case "replacement":
-		o.ForReplacement = true
-	default:
-		return o, &Problem{Status: http.StatusBadRequest, Code: "bad_request", Detail: `for: the only value is "replacement"`}
-	}
-	switch {
-	case match == "" && none == "":
-		return o, &Problem{
-			Status: http.StatusPreconditionRequired, Code: "precondition_required",
-			Detail: "say what is replaced: If-Match with the ETag that GET /v1/bridge/config gave, or If-None-Match: * where there is no document",
+// save holds the conditions against the document that stands and puts b in its place, in one step with the comparison of its version.
+func (a *api) save(ctx context.Context, b []byte, c conditions, o host.PutOptions) (out host.Outcome, refused *Problem, err error) {
+	for range maxOvertaken {
+		var standing *source.Stored
+		switch stored, err := a.h.Source().Read(ctx); {
+		case err == nil:
+			standing = &stored
+		case !errors.Is(err, source.ErrMissing):
+			return out, nil, err
 		}
-	case none == "*" && match == "":
-		o.Create = true
-		return o, nil
+		if refused := c.fault(standing); refused != nil {
+			return out, refused, nil
+		}
+		if out, err = a.h.Put(ctx, b, over(o, standing)); err == nil || !overtaken(err) {
+			return out, nil, err
+		}
 	}
-	text, quoted := strings.CutPrefix(match, `"`)
-	text, closed := strings.CutSuffix(text, `"`)
-	version, err := strconv.ParseUint(text, 10, 64)
-	if none != "" || !quoted || !closed || err != nil {
-		return o, &Problem{Status: http.StatusPreconditionFailed, Code: "precondition_failed", Detail: "no version has the ETag " + match}
-	}
-	o.IfVersion = &version
-	return o, nil
+	return out, nil, err
 }
 
 // fail answers with the problem that err is.

@@ -128,9 +128,17 @@ func TestPut(t *testing.T) {
 		{"with another token", next, "", []string{`If-Match: "7"`, "Authorization: Bearer x"}, 401, "unauthorized"},
 		{"without a condition", next, "", []string{allowed}, 428, "precondition_required"},
 		{"over another version", next, "", []string{allowed, `If-Match: "6"`}, 412, `"version":7`},
-		{"over no version", next, "", []string{allowed, "If-Match: *"}, 412, "precondition_failed"},
-		{"over both", next, "", []string{allowed, `If-Match: "7"`, "If-None-Match: *"}, 412, "precondition_failed"},
+		{"over none of several", next, "", []string{allowed, `If-Match: "5", "6"`}, 412, `has the ETag \"7\"`},
+		{"over a weak one", next, "", []string{allowed, `If-Match: W/"7"`}, 412, "a weak tag matches nothing"},
+		{"over one that is spelt otherwise", next, "", []string{allowed, `If-Match: "07"`}, 412, "version_changed"},
+		{"over no tag", next, "", []string{allowed, "If-Match: 7"}, 400, "in quotes"},
+		{"over a tag and any", next, "", []string{allowed, `If-Match: *, "7"`}, 400, "in quotes"},
+		{"over tags without a comma", next, "", []string{allowed, `If-Match: "6" "7"`}, 400, "in quotes"},
+		{"over a tag that does not end", next, "", []string{allowed, `If-Match: "7`}, 400, "in quotes"},
+		{"over an empty list", next, "", []string{allowed, "If-Match: ,"}, 400, "in quotes"},
+		{"over one, and where none is", next, "", []string{allowed, `If-Match: "7"`, "If-None-Match: *"}, 412, "exists"},
 		{"created where one is", next, "", []string{allowed, "If-None-Match: *"}, 412, "exists"},
+		{"over all but this", next, "", []string{allowed, `If-None-Match: W/"7"`}, 412, "excludes"},
 		{"invalid", "sessions: [{}]\nx: 1\n", "", []string{allowed, `If-Match: "7"`}, 422, `"errors":[{"line":1,"message":"sessions.0.id`},
 		{"too large", strings.Repeat("#", document.MaxBytes+1), "", []string{allowed, `If-Match: "7"`}, 413, "too_large"},
 		{"another mode", "version: 7\nbridge: {deployment_mode: clustered, cluster: {members: [m]}}\n", "", []string{allowed, `If-Match: "7"`}, 422, "--member-id"},
@@ -159,6 +167,90 @@ func TestPut(t *testing.T) {
 	}
 	if status, text, _ := ask(t, http.MethodGet, config+"?of=running", "", allowed); status != 200 || !strings.HasPrefix(text, `{"bridge":{`) {
 		t.Errorf("runs %d, %q", status, text)
+	}
+}
+
+// TestPutOver saves on conditions that hold of the document that stands (RFC 9110 §13.1.1, §13.1.2).
+func TestPutOver(t *testing.T) {
+	url, _, runs := start(t, first, token)
+	version := 7
+	for _, tt := range []struct{ name, field, value string }{
+		{"any", "If-Match", "*"},
+		{"one of several", "If-Match", `"x,\y", W/"VERSION", ,"VERSION" ,"0"`},
+		{"the second field", "If-Match", `"0"|"VERSION"`},
+		{"all but some", "If-None-Match", `"0", W/"1"`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, url+"/v1/bridge/config",
+				strings.NewReader(strings.ReplaceAll(next, "id: x", fmt.Sprintf("id: x%d", version))))
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.Header.Set("Authorization", "Bearer "+token)
+			for value := range strings.SplitSeq(strings.ReplaceAll(tt.value, "VERSION", fmt.Sprint(version)), "|") {
+				req.Header.Add(tt.field, value)
+			}
+			resp, err := http.DefaultClient.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer resp.Body.Close()
+			if want := fmt.Sprintf("%q", fmt.Sprint(version+1)); resp.StatusCode != 200 || resp.Header.Get("ETag") != want {
+				text, _ := io.ReadAll(resp.Body)
+				t.Fatalf("answered %d, ETag %s, want %s: %s", resp.StatusCode, resp.Header.Get("ETag"), want, text)
+			}
+			version++
+			<-runs.swapped
+		})
+	}
+}
+
+// TestPutWhereNoneIs: nothing stands that a tag, or any, could be of, and creating needs no more than that.
+func TestPutWhereNoneIs(t *testing.T) {
+	url, file, runs := start(t, "", token)
+	for _, condition := range []string{"If-Match: *", `If-Match: "7"`} {
+		if status, text, _ := ask(t, http.MethodPut, url+"/v1/bridge/config", next, allowed, condition); status != 412 || !strings.Contains(text, `"code":"missing"`) {
+			t.Errorf("%s: answered %d, %s", condition, status, text)
+		}
+	}
+	if _, err := os.Stat(file); !errors.Is(err, os.ErrNotExist) {
+		t.Fatalf("a document was made: %v", err)
+	}
+	if status, text, header := ask(t, http.MethodPut, url+"/v1/bridge/config", next, allowed, "If-None-Match: *"); status != 200 || header.Get("ETag") != `"1"` {
+		t.Errorf("answered %d, %s", status, text)
+	}
+	<-runs.swapped
+}
+
+// TestPutOvertaken: who saves over any version is not refused because of what others save meanwhile, and who names one is.
+func TestPutOvertaken(t *testing.T) {
+	url, _, _ := start(t, first, token)
+	const writers = 3
+	answers := make(chan string, 2*writers)
+	for range writers {
+		for _, condition := range []string{"If-Match: *", `If-Match: "7"`} {
+			go func() {
+				status, text, _ := ask(t, http.MethodPut, url+"/v1/bridge/config", next, allowed, condition)
+				answers <- fmt.Sprint(status, " ", text)
+			}()
+		}
+	}
+	saved := 0
+	for range 2 * writers {
+		switch answer := <-answers; answer[:3] {
+		case "200", "202":
+			saved++
+			// One that another was saved over says so at once, rather than when nothing more is waited for.
+			if strings.Contains(answer, "has not looked at it yet") {
+				t.Errorf("answered %s", answer)
+			}
+		case "412":
+		default:
+			t.Errorf("answered %s", answer)
+		}
+	}
+	if saved < writers || saved > writers+1 {
+		t.Errorf("%d of %d were saved", saved, 2*writers)
 	}
 }
 

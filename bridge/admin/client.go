@@ -57,10 +57,10 @@ func (c *Client) Config(ctx context.Context) (doc []byte, etag string, err error
 	return doc, h.Get("ETag"), err
 }
 
-// Put saves a document over the one with that ETag; "*": where there is none.
+// Put saves a document over the one with that ETag, over whatever stands ("*"), or where there is none ("").
 func (c *Client) Put(ctx context.Context, doc []byte, etag string, forReplacement bool) (host.Outcome, error) {
 	header, path := http.Header{"If-Match": {etag}}, "/v1/bridge/config"
-	if etag == "*" {
+	if etag == "" {
 		header = http.Header{"If-None-Match": {"*"}}
 	}
 	if forReplacement {

@@ -135,7 +135,7 @@ func (o *outcomes) tell(out Outcome) {
 	o.next = make(chan struct{})
 }
 
-// of returns the first outcome of a version that is not that it waits, or what is known of it when ctx ends.
+// of returns the first outcome of a version that is not that it waits, or that another was saved over it, or what is known of it when ctx ends.
 func (o *outcomes) of(ctx context.Context, version uint64) Outcome {
 	known := Outcome{Version: version, Verb: string(waiting), Reason: "this member has not looked at it yet"}
 	for {
@@ -146,6 +146,8 @@ func (o *outcomes) of(ctx context.Context, version uint64) Outcome {
 			if known = last; known.Verb != string(waiting) {
 				return known
 			}
+		} else if last.Version > version {
+			return Outcome{Version: version, Verb: string(behind), Reason: fmt.Sprintf("version %d was saved over it", last.Version)}
 		}
 		select {
 		case <-next:

@@ -194,7 +194,7 @@ func (a *app) printBridgePlan(p host.Plan) {
 
 func (a *app) bridgePutCommand() *cobra.Command {
 	var url, match string
-	var replacement bool
+	var create, replacement bool
 	cmd := bridgeURLFlag(a.jsonFlag(&cobra.Command{
 		Use:   "put FILE",
 		Short: "Save a document in the source of a running member",
@@ -213,7 +213,10 @@ that is saved has the next. --for-replacement saves what only another cohort can
 			if err != nil {
 				return err
 			}
-			if match == "" {
+			switch {
+			case create && match != "":
+				return usagef(cmd, "--create is for where there is no document, and --if-match for where there is one: give one of them")
+			case match == "" && !create:
 				match = fmt.Sprintf("%q", fmt.Sprint(d.Version))
 			}
 			out, err := c.Put(cmd.Context(), data, match, replacement)
@@ -231,7 +234,8 @@ that is saved has the next. --for-replacement saves what only another cohort can
 			return nil
 		},
 	}), &url)
-	cmd.Flags().StringVar(&match, "if-match", "", "replace the document with this `ETAG`, or * where there is none (default: the file's version)")
+	cmd.Flags().StringVar(&match, "if-match", "", "replace the document with this `ETAG`, or * for whichever stands (default: the file's version)")
+	cmd.Flags().BoolVar(&create, "create", false, "save it where there is no document, at version 1")
 	cmd.Flags().BoolVar(&replacement, "for-replacement", false, "save it for the processes that will replace this cohort")
 	return cmd
 }
@@ -247,6 +251,8 @@ func bridgeError(err error) error {
 		return hint(err, "set %s or --token-file to the token that the bridge was started with", envBridgeToken)
 	case "version_changed":
 		return hint(err, "somebody else saved version %d meanwhile; look at it, and put yours on top", *p.Version)
+	case "missing":
+		return hint(err, "gdn bridge put --create saves the first one")
 	case "rollout_open":
 		return hint(err, "gdn bridge status shows how it goes; try again when it is over")
 	}

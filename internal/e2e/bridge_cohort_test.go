@@ -285,7 +285,7 @@ func (c *bridgeCohort) start() {
 func (c *bridgeCohort) create() {
 	c.t.Helper()
 	c.file("first.yaml", c.doc.text(c))
-	if out, err := c.command("bridge", "put", "first.yaml", "--if-match", "*", "--url", "http://"+c.members[0].addr); err != nil {
+	if out, err := c.command("bridge", "put", "first.yaml", "--create", "--url", "http://"+c.members[0].addr); err != nil {
 		c.t.Fatalf("create: %v\n%s", err, out)
 	}
 }
