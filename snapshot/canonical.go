@@ -189,6 +189,10 @@ func (c *canonical) outlier(d *zone.OutlierDetection) {
 	o.duration(c, "base_ejection_time", d.BaseEjectionTime)
 	o.integer(c, "consecutive_failures", int64(d.ConsecutiveFailures))
 	o.pointer(c, "enabled", d.Enabled)
+	if d.FailureStatus != nil {
+		o.member(c, "failure_status")
+		c.numbers(d.FailureStatus)
+	}
 	o.integer(c, "max_ejection_percent", int64(d.MaxEjectionPercent))
 	c.b = append(c.b, '}')
 }
@@ -211,12 +215,7 @@ func (c *canonical) health(h *zone.HealthCheck) {
 	o := c.open()
 	if len(h.ExpectedStatus) > 0 {
 		o.member(c, "expected_status")
-		c.b = append(c.b, '[')
-		for i, s := range h.ExpectedStatus {
-			c.comma(i)
-			c.number(int64(s))
-		}
-		c.b = append(c.b, ']')
+		c.numbers(h.ExpectedStatus)
 	}
 	o.integer(c, "healthy_threshold", int64(h.HealthyThreshold))
 	o.duration(c, "interval", h.Interval)
@@ -225,6 +224,15 @@ func (c *canonical) health(h *zone.HealthCheck) {
 	o.text(c, "type", h.Type)
 	o.integer(c, "unhealthy_threshold", int64(h.UnhealthyThreshold))
 	c.b = append(c.b, '}')
+}
+
+func (c *canonical) numbers(list []int) {
+	c.b = append(c.b, '[')
+	for i, n := range list {
+		c.comma(i)
+		c.number(int64(n))
+	}
+	c.b = append(c.b, ']')
 }
 
 func (c *canonical) loadBalancer(l *zone.LoadBalancer) {

@@ -160,7 +160,15 @@ func outlierText(d *zone.OutlierDetection) string {
 	if !*e.Enabled {
 		return "off"
 	}
-	return fmt.Sprintf("%d failures, %s, %d%%", e.ConsecutiveFailures, e.BaseEjectionTime, e.MaxEjectionPercent)
+	text := fmt.Sprintf("%d failures, %s, %d%%", e.ConsecutiveFailures, e.BaseEjectionTime, e.MaxEjectionPercent)
+	switch {
+	case d.FailureStatus == nil:
+	case len(d.FailureStatus) == 0:
+		text += ", no status"
+	default:
+		text += ", status " + strings.Trim(fmt.Sprint(d.FailureStatus), "[]")
+	}
+	return text
 }
 
 func origins(p *zone.Pool) map[string]zone.Origin {

@@ -255,6 +255,15 @@ func TestPlanLines(t *testing.T) {
 			pool(zone.Pool{Origins: []zone.Origin{originA}, OutlierDetection: &zone.OutlierDetection{ConsecutiveFailures: 9}}),
 			pool(zone.Pool{Origins: []zone.Origin{originA}, OutlierDetection: &zone.OutlierDetection{Enabled: new(bool)}}), "! pools ~ main  outlier detection 9 failures, 30s, 50% → off",
 		},
+		"pool ejection by status": {
+			pool(zone.Pool{Origins: []zone.Origin{originA}, OutlierDetection: &zone.OutlierDetection{FailureStatus: []int{}}}),
+			pool(zone.Pool{Origins: []zone.Origin{originA}, OutlierDetection: &zone.OutlierDetection{FailureStatus: []int{503, 500}}}),
+			"! pools ~ main  outlier detection 5 failures, 30s, 50%, no status → 5 failures, 30s, 50%, status 500 503",
+		},
+		"pool ejection by the statuses of the default": {
+			pool(zone.Pool{Origins: []zone.Origin{originA}, OutlierDetection: &zone.OutlierDetection{FailureStatus: []int{504, 502}}}),
+			pool(zone.Pool{Origins: []zone.Origin{originA}}), "",
+		},
 		"pool health":         {pool(zone.Pool{Origins: []zone.Origin{originA}}), pool(zone.Pool{Origins: []zone.Origin{originA}, Health: &zone.HealthCheck{}}), "! pools ~ main  health check added"},
 		"pool health changed": {pool(zone.Pool{Origins: []zone.Origin{originA}, Health: &zone.HealthCheck{ExpectedStatus: []int{200}}}), pool(zone.Pool{Origins: []zone.Origin{originA}, Health: &zone.HealthCheck{ExpectedStatus: []int{204}}}), "! pools ~ main  health check changed"},
 		"origins": {

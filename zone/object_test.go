@@ -52,7 +52,7 @@ const longZone = `{
       {"name": "a", "address": "[2001:DB8::1]:080", "scheme": "http", "enabled": false},
       {"name": "c", "address": "192.0.2.3", "scheme": "h2c"}],
     "health": {"type": "http", "path": "/", "interval": "10s", "timeout": "5s", "healthy_threshold": 2, "unhealthy_threshold": 3, "expected_status": []},
-    "outlier_detection": {"enabled": true, "consecutive_failures": 5, "base_ejection_time": "30s", "max_ejection_percent": 50},
+    "outlier_detection": {"enabled": true, "consecutive_failures": 5, "failure_status": [504, 502, 504], "base_ejection_time": "30s", "max_ejection_percent": 50},
     "policy": "round_robin"}},
   "load_balancers": {"WWW.example.com": {"pools": ["main"], "sticky": {"cookie": "guardyn_origin", "ttl": "60m"}}},
   "cache_policy": {"query_mode": "all", "query_parameters": []},
@@ -125,7 +125,7 @@ func TestNormalizeReportsAll(t *testing.T) {
 	  "lists": {"Bad Name": {"kind": "ip", "items": ["x", "y"]}, "k": {"kind": "set"}},
 	  "pools": {"p": {"origins": [{"name": "a", "address": "h:0", "weight": 1001}, {"name": "a", "address": "h:1"}],
 	    "health": {"interval": "2h", "timeout": "1ms"}, "policy": "best",
-	    "slow_start": "1ms", "outlier_detection": {"consecutive_failures": 1001, "base_ejection_time": "2h", "max_ejection_percent": 101}}},
+	    "slow_start": "1ms", "outlier_detection": {"consecutive_failures": 1001, "failure_status": [499, 502, 600], "base_ejection_time": "2h", "max_ejection_percent": 101}}},
 	  "load_balancers": {"other.org": {"pools": []}},
 	  "tls_hosts": {"www.example.com": {"certificate": "", "sealed_key": ""}},
 	  "functions": {"f": {"module": "AAAA"}},
@@ -148,7 +148,7 @@ func TestNormalizeReportsAll(t *testing.T) {
 		`list "Bad Name": name "Bad Name"`, `list "Bad Name": item 1: "x"`, `list "Bad Name": item 2: "y"`, `list k: kind "set"`,
 		`pool p: origin a: address: port "0"`, `pool p: origin a: weight 1001`, `two of this name`, `health: interval 2h`,
 		`health: timeout 1ms`, `policy "best"`, `pool p: slow_start 1ms`,
-		`outlier_detection: consecutive_failures 1001`, `outlier_detection: base_ejection_time 2h`, `outlier_detection: max_ejection_percent 101`,
+		`outlier_detection: consecutive_failures 1001`, `outlier_detection: failure_status 499`, `outlier_detection: failure_status 600`, `outlier_detection: base_ejection_time 2h`, `outlier_detection: max_ejection_percent 101`,
 		`load balancer other.org: name "other.org" is outside`, `names no pool`,
 		`tls host www.example.com: certificate`, `tls host www.example.com: sealed_key`,
 		`function f: module is not`, `cache policy: query_parameters are missing`,
@@ -421,5 +421,24 @@ func TestSettings(t *testing.T) {
 	}
 	if d := cmp.Diff(Settings{}, s, cmpNames); d != "" {
 		t.Errorf("defaults restored: %s", d)
+	}
+}
+
+// No status is another thing than the default ones, however often it is written and read.
+func TestNoStatusIsAFailure(t *testing.T) {
+	p := Pool{Origins: []Origin{{Name: "a", Address: "192.0.2.1"}}, OutlierDetection: &OutlierDetection{FailureStatus: []int{}}}
+	for range 2 {
+		n, err := p.Normalize()
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := json.Marshal(n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p = Pool{}
+		if err := json.Unmarshal(text, &p); err != nil || p.OutlierDetection == nil || p.OutlierDetection.Effective().FailureStatus == nil || len(p.OutlierDetection.Effective().FailureStatus) != 0 {
+			t.Fatalf("%s is read as %+v (%v)", text, p.OutlierDetection, err)
+		}
 	}
 }

@@ -30,12 +30,14 @@ type Pool struct {
 }
 
 // OutlierDetection is how a node takes an origin out of its pool for a while because requests to it fail: no
-// connection, no answer in time, or status 502, 503 or 504. The last usable origin of a pool always stays.
+// connection, no answer in time or none to its end, or a status of FailureStatus. The last usable origin of a pool always stays.
 type OutlierDetection struct {
 	// Enabled is true when absent.
 	Enabled *bool `json:"enabled,omitempty"`
 	// ConsecutiveFailures that eject an origin, 1 to 1000, default 5.
 	ConsecutiveFailures int `json:"consecutive_failures,omitzero"`
+	// FailureStatus lists the statuses, 500 to 599, that are failures when the origin answers them; nil means 502 and 504, empty none.
+	FailureStatus []int `json:"failure_status,omitzero"`
 	// BaseEjectionTime times the number of ejections is how long one lasts, 1s to 1h, default 30s.
 	BaseEjectionTime Duration `json:"base_ejection_time,omitzero"`
 	// MaxEjectionPercent of a pool's origins may be ejected at one time, but always one; 1 to 100, default 50.

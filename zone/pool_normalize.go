@@ -46,7 +46,7 @@ func (p Pool) Normalize() (Pool, error) {
 	if p.OutlierDetection != nil {
 		d, err := p.OutlierDetection.Normalize()
 		bad.in("outlier_detection", err)
-		if d != (OutlierDetection{}) {
+		if !d.isZero() {
 			out.OutlierDetection = &d
 		}
 	}
@@ -226,6 +226,16 @@ func (d OutlierDetection) Normalize() (OutlierDetection, error) {
 	d.Enabled = zeroTrue(d.Enabled)
 	inRange(&bad, "consecutive_failures", d.ConsecutiveFailures, 1, 1000, decimal)
 	zeroDefault(&d.ConsecutiveFailures, defaultConsecutiveFailures)
+	for _, s := range d.FailureStatus {
+		if s < 500 || s > 599 {
+			bad.addf("failure_status %d is not in the range from 500 to 599", s)
+		}
+	}
+	d.FailureStatus = slices.Clone(d.FailureStatus)
+	slices.Sort(d.FailureStatus)
+	if d.FailureStatus = slices.Compact(d.FailureStatus); slices.Equal(d.FailureStatus, defaultFailureStatus()) {
+		d.FailureStatus = nil
+	}
 	inRange(&bad, "base_ejection_time", d.BaseEjectionTime, second, hour, Duration.String)
 	zeroDefault(&d.BaseEjectionTime, defaultBaseEjectionTime)
 	inRange(&bad, "max_ejection_percent", d.MaxEjectionPercent, 1, 100, decimal)
@@ -239,12 +249,23 @@ func (d OutlierDetection) Normalize() (OutlierDetection, error) {
 	return d, nil
 }
 
+// defaultFailureStatus is what an origin says of servers behind it. What it says of itself, that it is asked for too much, a client may
+// have brought about.
+func defaultFailureStatus() []int { return []int{502, 504} }
+
+func (d *OutlierDetection) isZero() bool {
+	return d.Enabled == nil && d.ConsecutiveFailures == 0 && d.FailureStatus == nil && d.BaseEjectionTime == 0 && d.MaxEjectionPercent == 0
+}
+
 // Effective returns d with each member that is absent replaced by its default.
 func (d OutlierDetection) Effective() OutlierDetection {
 	if d.Enabled == nil {
 		d.Enabled = new(true)
 	}
 	or(&d.ConsecutiveFailures, defaultConsecutiveFailures)
+	if d.FailureStatus == nil {
+		d.FailureStatus = defaultFailureStatus()
+	}
 	or(&d.BaseEjectionTime, defaultBaseEjectionTime)
 	or(&d.MaxEjectionPercent, defaultMaxEjectionPercent)
 	return d

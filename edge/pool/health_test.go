@@ -37,7 +37,7 @@ func picks(s *Set, n int) string {
 func fails(o *Origin, n int) {
 	for range n {
 		o.Begin()
-		o.End(Result{Status: 503})
+		o.End(Result{Status: 502})
 	}
 }
 
@@ -134,7 +134,7 @@ func TestEjection(t *testing.T) {
 		a, b, c := named(s, "a"), named(s, "b"), named(s, "c")
 		fails(a, 4)
 		a.Begin()
-		a.End(Result{Status: 500}) // no gateway failure: the run is over
+		a.End(Result{Status: 503}) // what it says of itself is no failure: the run is over
 		fails(a, 4)
 		a.Begin()
 		a.End(Result{Err: context.Canceled}) // says nothing
@@ -150,7 +150,7 @@ func TestEjection(t *testing.T) {
 		if b.Usable() || !c.Usable() {
 			t.Errorf("b usable %v, c usable %v: half of four may be out", b.Usable(), c.Usable())
 		}
-		if got := m.Impaired(); len(got) != 2 || !got[0].Ejected || got[0].Reason != "status 503" || !got[0].Until.Equal(time.Now().Add(30*time.Second)) {
+		if got := m.Impaired(); len(got) != 2 || !got[0].Ejected || got[0].Reason != "status 502" || !got[0].Until.Equal(time.Now().Add(30*time.Second)) {
 			t.Errorf("%+v", got)
 		}
 		time.Sleep(30*time.Second - 1)
@@ -177,6 +177,45 @@ func TestEjection(t *testing.T) {
 			t.Error("an old ejection still counts")
 		}
 	})
+}
+
+// A client that has an origin refuse it does not take the origin from all others.
+func TestWhatEjects(t *testing.T) {
+	broken := errors.New("broke off")
+	for _, row := range []struct {
+		name     string
+		statuses []int
+		result   Result
+		ejects   bool
+	}{
+		{"no connection", nil, Result{Err: broken}, true},
+		{"no answer in time", nil, Result{Err: context.DeadlineExceeded}, true},
+		{"an answer that breaks off", nil, Result{Status: 200, Err: broken}, true},
+		{"a refusal that breaks off", nil, Result{Status: 503, Err: broken}, true},
+		{"no server behind it", nil, Result{Status: 502}, true},
+		{"none in time behind it", nil, Result{Status: 504}, true},
+		{"it is asked for too much", nil, Result{Status: 503}, false},
+		{"the client asks for too much", nil, Result{Status: 429}, false},
+		{"an error of the site's", nil, Result{Status: 500}, false},
+		{"the client left", nil, Result{Err: context.Canceled}, false},
+		{"a status that the pool names", []int{500, 503}, Result{Status: 503}, true},
+		{"one that it does not name", []int{500, 503}, Result{Status: 502}, false},
+		{"no connection, whatever it names", []int{500}, Result{Err: broken}, true},
+		{"a status of a pool that names none", []int{}, Result{Status: 502}, false},
+		{"no answer from one of such a pool", []int{}, Result{Err: context.DeadlineExceeded}, true},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			s := compile(t, onePool(zone.Pool{Origins: origins(1, 1), OutlierDetection: &zone.OutlierDetection{FailureStatus: row.statuses}}), nil)
+			o := named(s, "a")
+			for range 5 {
+				o.Begin()
+				o.End(row.result)
+			}
+			if o.Usable() == row.ejects {
+				t.Errorf("usable: %v after five", o.Usable())
+			}
+		})
+	}
 }
 
 func TestEjectionSparesTheLast(t *testing.T) {
@@ -388,6 +427,9 @@ func TestResultKinds(t *testing.T) {
 		{Result{Status: 504}, GatewayError},
 		{Result{Err: errors.New("refused")}, NoAnswer},
 		{Result{Status: 200, Err: errors.New("broke off")}, NoAnswer},
+		{Result{Status: 500, Err: errors.New("broke off")}, NoAnswer},
+		{Result{Status: 503, Err: context.DeadlineExceeded}, TimedOut},
+		{Result{Status: 503, Err: context.Canceled}, GatewayError},
 		{Result{Err: context.DeadlineExceeded}, TimedOut},
 		{Result{Err: context.Canceled}, Canceled},
 		{Result{}, Canceled},

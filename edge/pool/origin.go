@@ -30,14 +30,14 @@ type Origin struct {
 // Begin counts a request towards o until End, which the caller must call once for each Begin.
 func (o *Origin) Begin() { o.state.inflight.Add(1) }
 
-// End is the counterpart of Begin and tells how the request went. A run of gateway failures ejects o.
+// End is the counterpart of Begin and tells how the request went. A run of failures ejects o.
 func (o *Origin) End(r Result) {
 	o.state.inflight.Add(-1)
 	kind := r.Kind()
 	o.pool.monitor.count(kind, r.Latency)
 	switch {
 	case kind == Canceled:
-	case kind.failed():
+	case o.pool.outlier.fails(kind, r.Status):
 		if n := o.state.failures.Add(1); o.pool.outlier.on && int(n) >= o.pool.outlier.failures {
 			o.pool.eject(o, r)
 		}

@@ -113,7 +113,7 @@ func newOutlier(config *zone.OutlierDetection) outlier {
 	}
 	e := config.Effective()
 	return outlier{
-		on: *e.Enabled, failures: e.ConsecutiveFailures, base: time.Duration(e.BaseEjectionTime), percent: e.MaxEjectionPercent,
+		on: *e.Enabled, failures: e.ConsecutiveFailures, statuses: e.FailureStatus, base: time.Duration(e.BaseEjectionTime), percent: e.MaxEjectionPercent,
 	}
 }
 

@@ -22,7 +22,7 @@ type Result struct {
 // Kind sorts results.
 type Kind int
 
-// The kinds of results. NoAnswer, TimedOut and GatewayError are gateway failures: they eject an origin.
+// The kinds of results. NoAnswer and TimedOut are failures that eject an origin; of an answer to its end its pool says by the status.
 const (
 	Answered     Kind = iota // any status but those below
 	ServerError              // 5xx but a gateway error
@@ -53,23 +53,21 @@ func (k Kind) String() string {
 	}
 }
 
-func (k Kind) failed() bool { return k == GatewayError || k == NoAnswer || k == TimedOut }
-
 // Kind sorts r.
 func (r Result) Kind() Kind {
-	switch {
+	switch left := r.Err == nil || errors.Is(r.Err, context.Canceled); {
+	case !left && timedOut(r.Err):
+		return TimedOut
+	case !left:
+		return NoAnswer
 	case r.Status == http.StatusBadGateway || r.Status == http.StatusServiceUnavailable || r.Status == http.StatusGatewayTimeout:
 		return GatewayError
 	case r.Status >= 500:
 		return ServerError
 	case r.Status > 0 && r.Err == nil:
 		return Answered
-	case r.Err == nil || errors.Is(r.Err, context.Canceled):
-		return Canceled
-	case timedOut(r.Err):
-		return TimedOut
 	default:
-		return NoAnswer
+		return Canceled
 	}
 }
 

@@ -1,6 +1,7 @@
 package pool
 
 import (
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -45,7 +46,7 @@ const maxEjectionTime = 5 * time.Minute
 // originState is what a node learns about an origin while it serves.
 type originState struct {
 	inflight atomic.Int64
-	failures atomic.Int32 // gateway failures in a row
+	failures atomic.Int32 // in a row
 	// impaired holds flags; 0: it takes its full share. Written with mu held, so that what is below agrees.
 	impaired atomic.Uint32
 
@@ -159,8 +160,21 @@ const (
 type outlier struct {
 	on       bool
 	failures int
+	statuses []int // of an origin's answer that are failures
 	base     time.Duration
 	percent  int
+}
+
+// fails reports whether a result says that its origin does not work.
+func (d *outlier) fails(kind Kind, status int) bool {
+	switch kind {
+	case NoAnswer, TimedOut:
+		return true
+	case ServerError, GatewayError:
+		return slices.Contains(d.statuses, status)
+	default:
+		return false
+	}
 }
 
 // eject takes o out of its pool for a while, unless that would be too many or the last.
