@@ -42,7 +42,7 @@ func (p *Policy) Judge(a *Asked, h *Head) (*Object, string) {
 	switch {
 	case h.Status == http.StatusPartialContent || len(h.Header["Content-Range"]) > 0:
 		return nil, reasonPartial
-	case h.Status < 200 || h.Status > 599 || h.Status == http.StatusNotModified || d.mustUnderstand && !understood(h.Status):
+	case h.Status < 200 || h.Status > 599 || h.Status == http.StatusNotModified || h.Status == http.StatusUpgradeRequired || d.mustUnderstand && !understood(h.Status):
 		return nil, reasonStatus
 	case d.malformed || d.noStore && !d.mustUnderstand:
 		return nil, reasonNoStore

@@ -130,6 +130,9 @@ func (w *Response) head(status int) {
 		w.out = append(w.out, "Date: "...)
 		w.out = append(append(w.out, *c.server.date.Load()...), "\r\n"...)
 	}
+	if len(h["Upgrade"]) > 0 && Lists(h["Connection"], "upgrade") { // RFC 9110 §7.8
+		w.out = append(w.out, "Connection: Upgrade\r\n"...)
+	}
 	switch {
 	case w.closes:
 		w.out = append(w.out, "Connection: close\r\n"...)
@@ -158,7 +161,7 @@ func (w *Response) statusLine(status int) {
 	w.out = append(append(w.out, http.StatusText(status)...), "\r\n"...)
 }
 
-// fields gathers the header, in the order of its names, but for what tells of the connection and the framing.
+// fields gathers the header, in the order of its names, but for what the server tells of the connection and the framing itself.
 func (w *Response) fields(interim bool) {
 	keys := w.keys[:0]
 	for name, values := range w.header {

@@ -106,12 +106,29 @@ func (x *exchange) fail(status int, text string) {
 	x.answer(status, "text/plain; charset=utf-8", strconv.Itoa(status)+" "+http.StatusText(status)+"\n"+text+"\n")
 }
 
-// answer writes an answer of the node's own.
+// redirected answers that the resource is elsewhere. One that has moved for good clients may keep (RFC 9110 §15.4.2, §15.4.9), by
+// themselves for as long as they like; an hour is what a mistake in the configuration lasts with them at most.
+func (x *exchange) redirected(status int, location string) {
+	x.w.Header().Set("Location", location)
+	keep := noStore
+	if status == http.StatusMovedPermanently || status == http.StatusPermanentRedirect {
+		keep = "private, max-age=3600" // what a rule asks of a client need not be true of the next
+	}
+	x.write(status, "text/plain; charset=utf-8", keep, http.StatusText(status)+"\n")
+}
+
+const noStore = "no-store"
+
+// answer writes an answer of the node's own, which is not to be stored.
 func (x *exchange) answer(status int, contentType, body string) {
+	x.write(status, contentType, noStore, body)
+}
+
+func (x *exchange) write(status int, contentType, cacheControl, body string) {
 	h := x.w.Header()
 	h.Set("Content-Type", contentType)
 	h.Set("Content-Length", strconv.Itoa(len(body)))
-	h.Set("Cache-Control", "no-store")
+	h.Set("Cache-Control", cacheControl)
 	h.Set("X-Content-Type-Options", "nosniff")
 	x.w.WriteHeader(status)
 	if x.r.Method != http.MethodHead {

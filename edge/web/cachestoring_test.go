@@ -28,6 +28,7 @@ func TestCacheStoring(t *testing.T) {
 		notStored("RFC 9111 §5.2.2.7, private", "200 | Cache-Control: private, max-age=60"),
 		notStored("RFC 9111 §5.2.2.7, private with fields", `200 | Cache-Control: private="X-A", max-age=60`),
 		stored("RFC 9111 §5.2.2.3, must-understand of a status that is known", "200 | Cache-Control: must-understand, no-store, max-age=60"),
+		notStored("RFC 9110 §15.5.22, what is said of this connection", "426 | Cache-Control: max-age=60 | Connection: upgrade | Upgrade: websocket"),
 		notStored("RFC 9111 §5.2.2.3, must-understand of another", "299 | Cache-Control: must-understand, no-store, max-age=60"),
 		notStored("RFC 9111 §3.3, a part", "206 | Cache-Control: max-age=60 | Content-Range: bytes 0-5/100"),
 		notStored("RFC 9110 §15.3.7, Content-Range with another status", "200 | Cache-Control: max-age=60 | Content-Range: bytes 0-5/100"),

@@ -110,7 +110,7 @@ func cleanRequestHeader(r *http.Request, trustedPeer bool) {
 	h := r.Header
 	connection := h["Connection"]
 	upgrade := r.Method == http.MethodGet && r.ProtoAtLeast(1, 1) && r.ContentLength == 0 &&
-		http1.Lists(connection, "upgrade") && len(h["Upgrade"]) == 1 && strings.EqualFold(h["Upgrade"][0], "websocket")
+		http1.Lists(connection, "upgrade") && http1.Lists(h["Upgrade"], "websocket") // of several the server may choose (RFC 9110 §7.8)
 	trailers := http1.Lists(h["Te"], "trailers")
 	dropHopByHop(h)
 	r.Trailer = nil

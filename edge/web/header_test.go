@@ -62,6 +62,23 @@ func TestRequestHeader(t *testing.T) {
 			"Remote_Addr: 203.0.113.1", "True_Client_IP: 203.0.113.1", "cf_connecting-ip: 203.0.113.1", "X.Client.IP: 203.0.113.1", "CF-Ray: 1",
 		}, map[string]string{"Cf-Ray": "1"}},
 		{"an upgrade that is not WebSocket", []string{"Connection: Upgrade", "Upgrade: h2c"}, nil},
+		{"nor beside others", []string{"Connection: Upgrade", "Upgrade: h2c, websocket2, x-websocket"}, nil},
+		{
+			"WebSocket before another",
+			[]string{"Connection: keep-alive, upgrade", "Upgrade: websocket, foo"},
+			map[string]string{"Connection": "Upgrade", "Upgrade": "websocket"},
+		},
+		{
+			"WebSocket behind another, in any case",
+			[]string{"Connection: Upgrade", "Upgrade: foo/2 ,\tWebSocket"},
+			map[string]string{"Connection": "Upgrade", "Upgrade": "websocket"},
+		},
+		{
+			"WebSocket on a line of its own",
+			[]string{"Connection: Upgrade", "Upgrade: foo", "Upgrade: websocket"},
+			map[string]string{"Connection": "Upgrade", "Upgrade": "websocket"},
+		},
+		{"WebSocket that Connection does not list", []string{"Connection: keep-alive", "Upgrade: websocket"}, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			if got := n.get("/", tc.lines...); got.status != 200 {

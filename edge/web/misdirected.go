@@ -47,7 +47,6 @@ func (x *exchange) toHTTPS() bool {
 	if x.rule.Query != "" {
 		location += "?" + x.rule.Query
 	}
-	x.w.Header().Set("Location", location)
-	x.answer(http.StatusPermanentRedirect, "text/plain; charset=utf-8", http.StatusText(http.StatusPermanentRedirect)+"\n")
+	x.redirected(http.StatusPermanentRedirect, location)
 	return true
 }

@@ -143,6 +143,7 @@ func (x *exchange) answerHeader(a *answerHead) (announced []string) {
 			if a.status == http.StatusNoContent || len(h[f.name]) > 0 {
 				continue
 			}
+		case f.name == "Upgrade" && x.tellsUpgrade(a.status):
 		case fieldname.HopByHop(f.name) || fieldname.Node(f.name) || listed(a.connection, f.name):
 			continue
 		}
@@ -157,6 +158,16 @@ func (x *exchange) answerHeader(a *answerHead) (announced []string) {
 		h["Trailer"] = []string{strings.Join(announced, ", ")}
 	}
 	return announced
+}
+
+// tellsUpgrade reports whether the client is told to what the server wants it to go over, and adds the option that goes with it
+// (RFC 9110 §7.8, §15.5.22).
+func (x *exchange) tellsUpgrade(status int) bool {
+	tells := status == http.StatusUpgradeRequired && x.r.ProtoMajor == 1 // HTTP/2 has no place for it (RFC 9113 §8.2.2)
+	if h := x.w.Header(); tells && !http1.Lists(h["Connection"], "upgrade") {
+		h["Connection"] = append(h["Connection"], "Upgrade")
+	}
+	return tells
 }
 
 // listed reports whether Connection lists a field, "close" and "keep-alive" being no fields.

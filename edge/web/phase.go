@@ -90,8 +90,7 @@ func (x *exchange) redirect(name zone.Phase) bool {
 		if status == 0 {
 			status = http.StatusFound
 		}
-		x.w.Header().Set("Location", Location(p, x.rule.Query))
-		x.answer(status, "text/plain; charset=utf-8", http.StatusText(status)+"\n")
+		x.redirected(status, Location(p, x.rule.Query))
 		return true
 	}
 	return false

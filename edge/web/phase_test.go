@@ -31,8 +31,8 @@ func TestPhases(t *testing.T) {
 				rule(zone.PhaseCustom, `http.path == "/old"`, zone.ActionBlock, zone.Parameters{}),
 			},
 			[]pass{
-				{path: "/old?q=1", status: 302, header: map[string]string{"Location": "https://new.example.com/x"}},
-				{path: "/keep?q=1", status: 308, header: map[string]string{"Location": "/kept?a=1&q=1#f"}},
+				{path: "/old?q=1", status: 302, header: map[string]string{"Location": "https://new.example.com/x", "Cache-Control": "no-store"}},
+				{path: "/keep?q=1", status: 308, header: map[string]string{"Location": "/kept?a=1&q=1#f", "Cache-Control": "private, max-age=3600"}},
 				{path: "/keep", status: 308, header: map[string]string{"Location": "/kept?a=1#f"}},
 				{path: "/kx", status: 302, header: map[string]string{"Location": "/second"}},
 				{path: "/other", status: 200, wantURI: "/other"},

@@ -158,6 +158,9 @@ func TestAlwaysHTTPS(t *testing.T) {
 		{"https://www.example.com/", "https://elsewhere.example/"},
 	} {
 		res, _ := n.fetch(n.client(a, false), tc.url, "")
+		if kept := res.Header.Get("Cache-Control"); kept != "private, max-age=3600" && res.StatusCode == 308 {
+			t.Errorf("%s: Cache-Control: %s", tc.url, kept)
+		}
 		if got := res.Header.Get("Location"); got != tc.location || (strings.HasPrefix(tc.location, "https://www.") && res.StatusCode != 308) {
 			t.Errorf("%s: %s to %s, want %s", tc.url, res.Status, got, tc.location)
 		}

@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -262,6 +263,37 @@ func TestUpgradeThatTheOriginRefuses(t *testing.T) {
 	got := n.exchangeRaw(handshake + "POST /p HTTP/1.1\r\nHost: www.example.com\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\na")
 	if len(got) != 2 || got[0].status != 426 || got[1].status != 400 {
 		t.Errorf("got %+v, want 426 and, the connection still being HTTP, 400", got)
+	}
+}
+
+// TestUpgradeRequired sees that who has to upgrade is told to what (RFC 9110 §15.5.22), and nobody else is.
+func TestUpgradeRequired(t *testing.T) {
+	a := newAuthority(t)
+	for _, tc := range []struct {
+		name, answer, upgrade string
+	}{
+		{"426", "426 Upgrade Required\r\nConnection: upgrade\r\nUpgrade: websocket, foo/2", "websocket, foo/2"},
+		{"426 of an origin that does not list it", "426 Upgrade Required\r\nUpgrade: websocket", "websocket"},
+		{"426 without", "426 Upgrade Required\r\nConnection: upgrade", ""},
+		{"another status", "400 Bad Request\r\nConnection: upgrade\r\nUpgrade: websocket", ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			status, _ := strconv.Atoi(tc.answer[:3])
+			n := startNode(t, withTLS)
+			n.publish(site(rawOrigin(t, "HTTP/1.1 "+tc.answer+"\r\nContent-Length: 0\r\n\r\n"), tlsHost("www.example.com", a.issue(false, "www.example.com"))))
+			c := n.dial()
+			io.WriteString(c, "GET / HTTP/1.1\r\nHost: www.example.com\r\nConnection: close\r\n\r\n")
+			got, err := io.ReadAll(c)
+			head := string(got)
+			if err != nil || !strings.HasPrefix(head, "HTTP/1.1 "+tc.answer[:3]) || strings.Contains(head, "\r\nConnection: Upgrade\r\n") != (tc.upgrade != "") ||
+				strings.Contains(head, "\r\nUpgrade: ") != (tc.upgrade != "") || !strings.Contains(head, tc.upgrade+"\r\n") || !strings.Contains(head, "\r\nConnection: close\r\n") {
+				t.Errorf("got %q (%v), want Upgrade: %s", head, err, tc.upgrade)
+			}
+			res, _ := n.fetch(n.client(a, true), "https://www.example.com/", "")
+			if res.StatusCode != status || res.ProtoMajor != 2 || len(res.Header["Upgrade"])+len(res.Header["Connection"]) > 0 {
+				t.Errorf("by HTTP/2 %+v", res)
+			}
+		})
 	}
 }
 
