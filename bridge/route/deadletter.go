@@ -4,15 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"sync"
 	"time"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/guardyn-edge/guardyn/bridge/session"
+	"github.com/guardyn-edge/guardyn/internal/durable"
 )
 
 // Properties that a dead letter says by why it is one.
@@ -147,6 +148,15 @@ func (r *Route) unwritten(letters int, err error) {
 	r.cfg.Log.Warn("dead letters cannot be written; it is tried again", "route", r.cfg.Route.ID, "letters", letters, "error", err)
 }
 
+// mended tells of a last line of the dead-letter file that a crash, a power cut or a full disk has left unfinished.
+func (r *Route) mended(torn durable.Torn) {
+	text := "a dead-letter file ended in part of a letter, which is cut off: its message was not acknowledged, and its source delivers it again"
+	if !torn.Cut {
+		text = "a dead-letter file ended in a line without its end, which is kept as a line"
+	}
+	r.cfg.Log.Warn(text, "route", r.cfg.Route.ID, "file", r.cfg.Route.DeadLetter.File, "bytes", torn.Size, "begins", session.Escape(torn.Begin))
+}
+
 // lost ends a message that not even the place for dead letters takes.
 func (r *Route) lost(w *work, reason string, err error) {
 	r.cfg.Log.Warn("a message is refused for good, its place for dead letters refuses it too, and it is dropped",
@@ -165,11 +175,15 @@ func (r *Route) Abandon(left []*session.Delivery) {
 	}
 }
 
+// letterMark is what the line of a letter begins with.
+const letterMark = `{"time":"`
+
 // letterFile appends lines to a file, each one synced before its message is settled. Its goroutine ends with close.
 type letterFile struct {
-	path    string
+	lines   durable.Lines
 	backoff session.Backoff
 	failed  func(letters int, err error) // told of every attempt that was for nothing, and with nil of the one after those that was not
+	torn    func(durable.Torn)           // told of what was left of a line
 	stop    context.CancelFunc
 	work    sync.WaitGroup
 
@@ -178,9 +192,12 @@ type letterFile struct {
 	wake    chan struct{}
 }
 
-func newLetterFile(path string, b session.Backoff, failed func(letters int, err error)) *letterFile {
+func newLetterFile(path string, b session.Backoff, failed func(letters int, err error), torn func(durable.Torn)) *letterFile {
 	ctx, stop := context.WithCancel(context.Background())
-	f := &letterFile{path: path, backoff: b, failed: failed, stop: stop, wake: make(chan struct{}, 1)}
+	f := &letterFile{
+		lines:   durable.Lines{Path: path, Mark: letterMark, Whole: func(line []byte) bool { return jsontext.Value(line).IsValid() }},
+		backoff: b, failed: failed, torn: torn, stop: stop, wake: make(chan struct{}, 1),
+	}
 	f.work.Go(func() { f.run(ctx) })
 	return f
 }
@@ -196,6 +213,10 @@ func (f *letterFile) add(l letter) {
 }
 
 func (f *letterFile) run(ctx context.Context) {
+	// Who reads the file need not wait for the next letter to find only whole ones. What is wrong with it, or that it is not there, matters to that.
+	if torn, err := f.lines.Mend(ctx); err == nil {
+		f.tell(torn)
+	}
 	for {
 		select {
 		case <-f.wake:
@@ -207,14 +228,16 @@ func (f *letterFile) run(ctx context.Context) {
 		f.waiting = nil
 		f.mu.Unlock()
 		for attempt := 1; ; attempt++ {
-			err := f.append(batch)
+			err := f.append(ctx, batch)
 			if err == nil && attempt > 1 {
 				f.failed(len(batch), nil)
 			}
 			if err == nil {
 				break
 			}
-			f.failed(len(batch), err)
+			if ctx.Err() == nil {
+				f.failed(len(batch), err)
+			}
 			if !f.backoff.Wait(ctx, attempt) {
 				return // unsettled: the source delivers them again
 			}
@@ -225,9 +248,14 @@ func (f *letterFile) run(ctx context.Context) {
 	}
 }
 
-// append writes whole lines, and is sure of them before it returns. What a full disk or a crash has left of a line that was written before
-// stays a line of its own, so that no letter is part of it.
-func (f *letterFile) append(batch []letter) (err error) {
+func (f *letterFile) tell(torn durable.Torn) {
+	if torn != (durable.Torn{}) {
+		f.torn(torn)
+	}
+}
+
+// append writes whole lines, and is sure of them before it returns.
+func (f *letterFile) append(ctx context.Context, batch []letter) error {
 	var lines []byte
 	for _, l := range batch {
 		line, err := json.Marshal(l) // what it cannot have is escaped
@@ -236,27 +264,9 @@ func (f *letterFile) append(batch []letter) (err error) {
 		}
 		lines = append(append(lines, line...), '\n')
 	}
-	file, err := os.OpenFile(f.path, os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o600)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if closeErr := file.Close(); err == nil {
-			err = closeErr
-		}
-	}()
-	if info, err := file.Stat(); err == nil && info.Size() > 0 {
-		var last [1]byte
-		if _, err := file.ReadAt(last[:], info.Size()-1); err != nil {
-			return err
-		} else if last[0] != '\n' {
-			lines = append([]byte{'\n'}, lines...)
-		}
-	}
-	if _, err := file.Write(lines); err != nil {
-		return err
-	}
-	return file.Sync()
+	torn, err := f.lines.Append(ctx, lines)
+	f.tell(torn)
+	return err
 }
 
 func (f *letterFile) close() {

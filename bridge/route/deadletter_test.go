@@ -17,7 +17,7 @@ import (
 )
 
 // TestDeadLettersOnAFullDisk: a message whose letter cannot be written is not acknowledged, and the route says why it stands still; when there
-// is room the letter is written as a line of its own, whatever was left there of another.
+// is room the letters are written, and what was left there of another is not.
 func TestDeadLettersOnAFullDisk(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "letters.jsonl")
@@ -53,7 +53,7 @@ func TestDeadLettersOnAFullDisk(t *testing.T) {
 		t.Errorf("%d are settled; the route says %+v", len(settled), s)
 	}
 	torn := filepath.Join(dir, "torn")
-	if err := os.WriteFile(torn, []byte("{\"time\":\"2026-"), 0o600); err != nil {
+	if err := os.WriteFile(torn, []byte(`{"time":"2026-`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Rename(torn, path); err != nil {
@@ -74,16 +74,60 @@ func TestDeadLettersOnAFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines := strings.Split(strings.TrimSuffix(string(raw), "\n"), "\n")
-	if len(lines) != 3 {
+	if len(lines) != 2 {
 		t.Fatalf("the file has %q", lines)
 	}
 	for i, want := range []string{"one", "two"} {
 		var l struct {
 			Text string `json:"text"`
 		}
-		if err := json.Unmarshal([]byte(lines[i+1]), &l); err != nil || l.Text != want {
-			t.Errorf("line %d is %q: %v", i+2, lines[i+1], err)
+		if err := json.Unmarshal([]byte(lines[i]), &l); err != nil || l.Text != want {
+			t.Errorf("line %d is %q: %v", i+1, lines[i], err)
 		}
+	}
+}
+
+// told is a log of which a test hears each line.
+type told chan string
+
+func (c told) Info(string, ...any)          {}
+func (c told) Warn(msg string, args ...any) { c <- fmt.Sprint(msg, args) }
+
+// TestTornLetterAtStart: a route that starts cuts off what a crash has left of a letter, says so, and leaves what is whole or not its own.
+func TestTornLetterAtStart(t *testing.T) {
+	for name, row := range map[string]struct{ had, want, says string }{
+		"torn":            {"{\"time\":\"2026\"}\n{\"time\":\"20", "{\"time\":\"2026\"}\n", `is cut off: its message was not acknowledged, and its source delivers it again[route r file letters.jsonl bytes 11 begins {"time":"20]`},
+		"lacks its end":   {`{"time":"2026"}`, "{\"time\":\"2026\"}\n", "is kept as a line[route r file letters.jsonl bytes 15 begins"},
+		"somebody else's": {"a \x1b[2Jnote", "a \x1b[2Jnote\n", `is kept as a line[route r file letters.jsonl bytes 10 begins a \x1b[2Jnote]`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			path := filepath.Join(dir, "letters.jsonl")
+			if err := os.WriteFile(path, []byte(row.had), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			d, err := document.Parse([]byte("sessions:\n  - {id: a, kind: mqtt, url: \"mqtt://a\"}\n  - {id: b, kind: mqtt, url: \"mqtt://b\"}\nroutes:\n" +
+				`  - {id: r, from: {session: a, topic: "#"}, to: {session: b, topic: "{topic}"}, dead_letter: {file: "file:letters.jsonl"}}` + "\n"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			log := make(told, 1)
+			r := route.New(route.Config{
+				Document: d, Route: d.Routes[0], Source: &end{}, Target: &end{ordered: true}, Origin: "me", Secrets: session.Secrets(dir), Now: time.Now, Log: log,
+			})
+			defer r.Stop()
+			select {
+			case said := <-log:
+				if !strings.Contains(said, row.says) {
+					t.Errorf("it says %q", said)
+				}
+			case <-time.After(30 * time.Second):
+				t.Fatal("it says nothing")
+			}
+			if got, err := os.ReadFile(path); err != nil || string(got) != row.want {
+				t.Errorf("the file has %q, %v", got, err)
+			}
+		})
 	}
 }
 

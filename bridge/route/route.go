@@ -82,7 +82,7 @@ func New(cfg Config) *Route {
 		r.lanes = map[string]*lane{}
 	}
 	if cfg.Route.DeadLetter.File != "" {
-		r.letter = newLetterFile(cfg.Secrets.Path(document.File(cfg.Route.DeadLetter.File)), cfg.Backoff, r.unwritten)
+		r.letter = newLetterFile(cfg.Secrets.Path(document.File(cfg.Route.DeadLetter.File)), cfg.Backoff, r.unwritten, r.mended)
 	}
 	return r
 }

@@ -1,7 +1,8 @@
-// Package durable writes files that survive a crash whole: the old content or the new, never a mixture.
+// Package durable writes files that survive a crash whole, the old content or the new and never a mixture, and appends lines of which none is
+// left in part.
 //
-// It is the only package that knows how: write a temporary file, fsync it, rename it over the old one,
-// fsync the directory. An error from any step means that the write did not happen; an fsync that failed
+// It is the only package that knows how. A file: write a temporary file, fsync it, rename it over the old one,
+// fsync the directory. Lines: see Lines. An error from any step means that the write did not happen; an fsync that failed
 // is never tried again on the same file, since the kernel may have dropped the pages that it could not
 // write and a second fsync would succeed without them.
 package durable

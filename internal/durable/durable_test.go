@@ -13,8 +13,11 @@ import (
 	"github.com/guardyn-edge/guardyn/internal/durable"
 )
 
-// TestMain lets the test binary be the process that is killed: see TestKilledAtEachStep.
+// TestMain lets the test binary be the process that is killed, or whose disk is full: see TestKilledAtEachStep and TestLinesTakenBack.
 func TestMain(m *testing.M) {
+	if path := os.Getenv("DURABLE_TEST_FULL"); path != "" {
+		os.Exit(appendToFull(path))
+	}
 	if dir := os.Getenv("DURABLE_TEST_DIR"); dir != "" {
 		d, err := durable.Open(dir)
 		if err != nil {
