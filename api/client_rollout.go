@@ -68,8 +68,13 @@ func (c *Client) ClusterSettings(ctx context.Context) (*ClusterSettings, int64, 
 }
 
 // PutClusterSettings replaces them. Operators only.
-func (c *Client) PutClusterSettings(ctx context.Context, s ClusterSettings, o WriteOptions) (*ClusterSettings, int64, error) {
-	return putObject(ctx, c, "/v1/cluster/settings", s, o)
+func (c *Client) PutClusterSettings(ctx context.Context, e ClusterSettingsEdit, o WriteOptions) (*ClusterSettings, int64, error) {
+	out := new(ClusterSettings)
+	revision, err := c.do(ctx, request{method: http.MethodPut, path: "/v1/cluster/settings", body: e, header: o.header()}, out)
+	if err != nil {
+		return nil, 0, err
+	}
+	return out, revision, nil
 }
 
 // DrainNode takes the node of this name (or id) out of the cohort: rollouts do not wait for it any more. Operators only.

@@ -379,7 +379,7 @@ func TestClusterSettings(t *testing.T) {
 		t.Fatalf("settings %+v, revision %d, %v", s, rev, err)
 	}
 	want.Rollout, want.ConfirmWindow, want.Margin = "coordinated", api.Duration(90*time.Second), 250
-	s, next, err := op.PutClusterSettings(ctx, want, api.WriteOptions{IfRevision: rev})
+	s, next, err := op.PutClusterSettings(ctx, want.Edit(), api.WriteOptions{IfRevision: rev})
 	if err != nil || *s != want || next <= rev {
 		t.Fatalf("put: %+v, revision %d, %v", s, next, err)
 	}
@@ -387,9 +387,9 @@ func TestClusterSettings(t *testing.T) {
 		`{"rollout":"coordinated","confirm_window":"1m30s","deadline":"5m0s","soak":"10s","margin":"2.50%"}` || a.header.Get("ETag") != fmt.Sprintf(`"%d"`, next) {
 		t.Errorf("settings as they travel: %s", a.wire)
 	}
-	_, _, err = op.PutClusterSettings(ctx, want, api.WriteOptions{IfRevision: rev})
+	_, _, err = op.PutClusterSettings(ctx, want.Edit(), api.WriteOptions{IfRevision: rev})
 	wantProblem(t, err, http.StatusPreconditionFailed, "precondition_failed")
-	_, _, err = op.PutClusterSettings(ctx, want, api.WriteOptions{IfAbsent: true})
+	_, _, err = op.PutClusterSettings(ctx, want.Edit(), api.WriteOptions{IfAbsent: true})
 	wantProblem(t, err, http.StatusPreconditionFailed, "precondition_failed")
 	for name, row := range map[string]struct{ body, says string }{
 		"all at once":        {`{"rollout":"canary","soak":"-1s","deadline":"1000h"}`, "rollout_invalid"},
@@ -398,13 +398,17 @@ func TestClusterSettings(t *testing.T) {
 		"a number":           {`{"confirm_window":90}`, "body /confirm_window"},
 		"no unit":            {`{"confirm_window":"90"}`, "write it as 90s"},
 		"no sign":            {`{"margin":"2.5"}`, "body /margin"},
+		"no deadline":        {`{"deadline":"0s"}`, "deadline is 0s, not from 100ms"},
+		"no soak":            {`{"soak":"0s"}`, "soak is 0s, not from 1ms"},
+		"no margin":          {`{"margin":"0.00%"}`, "margin is 0.00%, not from 0.01%"},
+		"no way":             {`{"rollout":""}`, "rollout_invalid"},
 		"unknown":            {`{"window":"90s"}`, "unknown_member"},
 	} {
 		if a := p.request("operator", "PUT", "/v1/cluster/settings", row.body); a.status != http.StatusUnprocessableEntity || !strings.Contains(a.body, row.says) {
 			t.Errorf("%s: %d %s, want %q", name, a.status, a.body, row.says)
 		}
 	}
-	if _, _, err := op.PutClusterSettings(ctx, api.ClusterSettings{}, api.WriteOptions{}); err != nil {
+	if _, _, err := op.PutClusterSettings(ctx, api.ClusterSettingsEdit{}, api.WriteOptions{}); err != nil {
 		t.Errorf("defaults, without a condition: %v", err)
 	}
 	// What a request says about it.

@@ -116,14 +116,17 @@ func (h *Handler) apply(c *call, in ApplyRequest) (*ApplyResult, error) {
 	ctx := context.WithoutCancel(c.r.Context())
 	res, err := h.svc.Apply(ctx, c.principal, control.ApplyRequest{
 		Message: in.Message, AcceptDisruption: in.AcceptDisruption, Reseal: in.Reseal,
-		ExpectedContentHash: in.ExpectedContentHash, HoldBroken: in.HoldBroken, IdempotencyKey: key,
+		ExpectedContentHash: in.ExpectedContentHash, HoldBroken: in.HoldBroken, DryRun: in.DryRun, IdempotencyKey: key,
 		Rollout: rolloutRequest(in.Rollout),
 	})
 	if err != nil {
-		h.metrics.apply(c.failure(err).Code)
+		if !in.DryRun {
+			h.metrics.apply(c.failure(err).Code)
+		}
 		return nil, err
 	}
 	switch {
+	case in.DryRun:
 	case res.Replayed:
 		c.replayed()
 	case res.Applied:
@@ -155,7 +158,9 @@ func (h *Handler) rollback(c *call, in RollbackRequest) (*RollbackResult, error)
 		Rollout: rolloutRequest(in.Rollout),
 	})
 	if err != nil {
-		h.metrics.rollback(c.failure(err).Code)
+		if !in.DryRun {
+			h.metrics.rollback(c.failure(err).Code)
+		}
 		return nil, err
 	}
 	switch {

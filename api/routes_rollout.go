@@ -134,9 +134,9 @@ const settingsAttempts = 3
 
 func (h *Handler) putClusterSettings(c *call, in ClusterSettingsEdit) (ClusterSettings, error) {
 	ctx := c.r.Context()
-	s := control.ClusterSettings{
-		Rollout: control.RolloutMode(in.Rollout), ConfirmWindow: time.Duration(in.ConfirmWindow), Deadline: time.Duration(in.Deadline),
-		Soak: time.Duration(in.Soak), Margin: int(in.Margin), Revision: c.condition.revision,
+	s := control.ClusterSettingsEdit{
+		Rollout: (*control.RolloutMode)(in.Rollout), ConfirmWindow: (*time.Duration)(in.ConfirmWindow), Deadline: (*time.Duration)(in.Deadline),
+		Soak: (*time.Duration)(in.Soak), Margin: hundredths(in.Margin), Revision: c.condition.revision,
 	}
 	for attempt := 1; ; attempt++ {
 		if !c.condition.given() {
@@ -164,13 +164,17 @@ func rolloutRequest(o *RolloutOptions) *control.RolloutRequest {
 	}
 	r := &control.RolloutRequest{
 		Mode: control.RolloutMode(o.Mode), ConfirmWindow: (*time.Duration)(o.ConfirmWindow), Deadline: (*time.Duration)(o.Deadline),
-		Soak: (*time.Duration)(o.Soak),
-	}
-	if o.Margin != nil {
-		margin := int(*o.Margin)
-		r.Margin = &margin
+		Soak: (*time.Duration)(o.Soak), Margin: hundredths(o.Margin),
 	}
 	return r
+}
+
+// hundredths is p in hundredths of a percentage point, nil for none.
+func hundredths(p *zone.Percent) *int {
+	if p == nil {
+		return nil
+	}
+	return new(int(*p))
 }
 
 func clusterSettingsOf(s control.ClusterSettings) ClusterSettings {

@@ -92,12 +92,15 @@ type ApplyRequest struct {
 	// ExpectedContentHash is the hash of the plan that was reviewed; when what would be published differs,
 	// the answer is 409 plan_changed.
 	ExpectedContentHash string `json:"expected_content_hash,omitempty"`
+	// DryRun answers with what the request would be refused for, but not for a plan that can interrupt traffic, which the plan tells; or with
+	// the plan. It changes nothing.
+	DryRun bool `json:"dry_run,omitzero"`
 	// Rollout is how it is to be published; absent: as the cluster's settings say.
 	Rollout *RolloutOptions `json:"rollout,omitempty"`
 }
 
 // ApplyResult tells what an apply did. When Applied is false, Reason is no_changes and Version the live one, or Reason is
-// rollout and Version and Generation are those of Rollout, which was proposed.
+// rollout and Version and Generation are those of Rollout, which was proposed, or Reason is dry_run.
 // gdn apply --wait tells what became of it: Applied is true once it is what the fleet serves.
 type ApplyResult struct {
 	Applied     bool   `json:"applied"`
@@ -123,7 +126,7 @@ type RollbackRequest struct {
 	// ExpectedGeneration is the live one that the reviewed plan was compared with (the generation of a dry run's
 	// answer); when another is live, the answer is 409 plan_changed.
 	ExpectedGeneration uint64 `json:"expected_generation,omitzero"`
-	// DryRun answers with the plan and changes nothing.
+	// DryRun answers as that of an ApplyRequest does, and changes nothing.
 	DryRun bool `json:"dry_run,omitzero"`
 	// Rollout is how it is to be published; absent: as the cluster's settings say.
 	Rollout *RolloutOptions `json:"rollout,omitempty"`

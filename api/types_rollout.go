@@ -48,13 +48,19 @@ type ClusterSettings struct {
 	Margin        zone.Percent `json:"margin"`
 }
 
-// ClusterSettingsEdit replaces the cluster's settings; what is absent gets its default.
+// ClusterSettingsEdit replaces the cluster's settings. What is absent gets its default; what is given counts as it is, and a zero that is
+// not allowed is a problem, no default.
 type ClusterSettingsEdit struct {
-	Rollout       string       `json:"rollout,omitempty"`
-	ConfirmWindow Duration     `json:"confirm_window,omitzero"`
-	Deadline      Duration     `json:"deadline,omitzero"`
-	Soak          Duration     `json:"soak,omitzero"`
-	Margin        zone.Percent `json:"margin,omitzero"`
+	Rollout       *string       `json:"rollout,omitzero"`
+	ConfirmWindow *Duration     `json:"confirm_window,omitzero"`
+	Deadline      *Duration     `json:"deadline,omitzero"`
+	Soak          *Duration     `json:"soak,omitzero"`
+	Margin        *zone.Percent `json:"margin,omitzero"`
+}
+
+// Edit asks for exactly s.
+func (s ClusterSettings) Edit() ClusterSettingsEdit {
+	return ClusterSettingsEdit{Rollout: &s.Rollout, ConfirmWindow: &s.ConfirmWindow, Deadline: &s.Deadline, Soak: &s.Soak, Margin: &s.Margin}
 }
 
 // Rollout is a change that was put to the cohort. Times are the database's.

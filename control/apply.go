@@ -28,9 +28,12 @@ type ApplyRequest struct {
 	ExpectedContentHash string
 	// HoldBroken publishes the healthy zones and keeps each that has problems as it is published.
 	HoldBroken bool
+	// DryRun finds whatever the request would be refused for, but that its plan can interrupt traffic, which the plan tells, and changes
+	// nothing.
+	DryRun bool
 	// IdempotencyKey, when not empty, makes a repetition of this request by the same user within
 	// ReplayAge give the first answer, whichever process it reaches: 1 to MaxIdempotencyKey printable ASCII
-	// characters. With another request under the same key it is ErrKeyReused.
+	// characters. With another request under the same key it is ErrKeyReused. A dry run has no use for one.
 	IdempotencyKey string
 	// Rollout is how it is to be published; nil: as the platform's settings say.
 	Rollout *RolloutRequest
@@ -40,13 +43,14 @@ type ApplyRequest struct {
 const (
 	ReasonNoChanges = "no_changes" // there was nothing to do
 	ReasonRollout   = "rollout"    // it was put to the cohort
+	ReasonDryRun    = "dry_run"    // nothing is in the way of it
 )
 
 // ApplyResult tells what an apply did.
 type ApplyResult struct {
 	Applied     bool
 	Reason      string // when not applied
-	Version     uint64 // live now, or that of the rollout; 0: nothing is published
+	Version     uint64 // live now, or that of the rollout; 0: nothing is published, or it is a dry run of what would be
 	Generation  uint64
 	ContentHash string
 	Zones       int
@@ -76,6 +80,10 @@ func (s *Service) Apply(ctx context.Context, p Principal, r ApplyRequest) (Apply
 		return ApplyResult{}, err
 	}
 	defer done()
+	if r.DryRun {
+		_, _, res, err := s.decide(ctx, &r)
+		return res, err
+	}
 	res, err := once(ctx, s, p, actionApply, r.IdempotencyKey, r.identity(), func(keep keeper[ApplyResult]) (ApplyResult, error) {
 		return s.apply(ctx, p, r, keep)
 	})
@@ -119,30 +127,42 @@ func isHex(s string, n int) bool {
 	return len(s) == n
 }
 
-// apply is the algorithm: preview, decide, rebuild with a version, seal, prove, publish.
-func (s *Service) apply(ctx context.Context, p Principal, r ApplyRequest, keep keeper[ApplyResult]) (ApplyResult, error) {
-	h, err := s.how(ctx, r.Rollout)
-	if err != nil {
-		return ApplyResult{}, err
-	}
-	pre, err := s.preview(ctx, r.HoldBroken)
-	if err != nil {
-		return ApplyResult{}, err
+// decide is everything before anything is taken or signed: how it is to be published, the preview, and res, whose Reason is
+// ReasonNoChanges when there is nothing to publish and ReasonDryRun when that is all that was asked for. With an error it may not be.
+func (s *Service) decide(ctx context.Context, r *ApplyRequest) (h *publishing, pre preview, res ApplyResult, err error) {
+	if h, pre, err = s.judge(ctx, r); err != nil {
+		return nil, preview{}, ApplyResult{}, err
 	}
 	hash := pre.snap.ContentHash()
-	res := ApplyResult{ContentHash: hash, Zones: pre.snap.Len(), Plan: pre.plan}
-	if pre.live != nil && pre.live.ContentHash == hash && !r.Reseal && !pre.outdated() {
+	res = ApplyResult{ContentHash: hash, Zones: pre.snap.Len(), Plan: pre.plan}
+	switch {
+	case pre.live != nil && pre.live.ContentHash == hash && !r.Reseal && !pre.outdated():
 		res.Reason, res.Version, res.Generation = ReasonNoChanges, pre.live.Version, pre.platform.Generation
-		return res, keep.alone(ctx, res)
+		return h, pre, res, nil
+	case r.ExpectedContentHash != "" && r.ExpectedContentHash != hash:
+		err = &PlanChangedError{Plan: pre.plan}
+	case pre.plan.Disruptive && !r.AcceptDisruption && !r.DryRun:
+		err = &DisruptiveError{Plan: pre.plan}
+	default:
+		err = s.maySign(pre.platform)
 	}
-	if r.ExpectedContentHash != "" && r.ExpectedContentHash != hash {
-		return ApplyResult{}, &PlanChangedError{Plan: pre.plan}
+	if err != nil {
+		return nil, preview{}, ApplyResult{}, err
 	}
-	if pre.plan.Disruptive && !r.AcceptDisruption {
-		return ApplyResult{}, &DisruptiveError{Plan: pre.plan}
+	if r.DryRun {
+		res.Reason = ReasonDryRun
 	}
-	if err := s.maySign(pre.platform); err != nil {
+	return h, pre, res, nil
+}
+
+// apply is the algorithm: preview, decide, rebuild with a version, seal, prove, publish.
+func (s *Service) apply(ctx context.Context, p Principal, r ApplyRequest, keep keeper[ApplyResult]) (ApplyResult, error) {
+	h, pre, res, err := s.decide(ctx, &r)
+	if err != nil {
 		return ApplyResult{}, err
+	}
+	if res.Reason == ReasonNoChanges {
+		return res, keep.alone(ctx, res)
 	}
 	c, err := s.prepare(ctx, p, pre, r)
 	if err != nil {

@@ -3,7 +3,9 @@ package control
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/guardyn-edge/guardyn/barrier"
@@ -29,13 +31,13 @@ func (s *Service) clusterSettings(ctx context.Context) (ClusterSettings, error) 
 	return c, nil
 }
 
-// PutClusterSettings replaces the platform's settings when c.Revision is the one that stands (operator): ErrConflict.
-// Members that are zero take their defaults. A *ProblemsError names everything that is wrong.
-func (s *Service) PutClusterSettings(ctx context.Context, p Principal, c ClusterSettings) (ClusterSettings, error) {
+// PutClusterSettings replaces the platform's settings when e.Revision is the one that stands (operator): ErrConflict.
+// A *ProblemsError names everything that is wrong.
+func (s *Service) PutClusterSettings(ctx context.Context, p Principal, e ClusterSettingsEdit) (ClusterSettings, error) {
 	if err := p.operates(); err != nil {
 		return ClusterSettings{}, err
 	}
-	c = c.withDefaults()
+	c := e.settings()
 	problems := c.problems()
 	if c.Rollout == RolloutCoordinated && s.cohort == nil {
 		problems = append(problems, rolloutProblem("rollout", "rollout_unavailable", noCohort))
@@ -55,12 +57,20 @@ func (s *Service) PutClusterSettings(ctx context.Context, p Principal, c Cluster
 	return c, nil
 }
 
-func (c ClusterSettings) withDefaults() ClusterSettings {
-	c.Rollout = cmp.Or(c.Rollout, RolloutDirect)
-	c.Deadline = cmp.Or(c.Deadline, barrier.DefaultDeadline)
-	c.Soak = cmp.Or(c.Soak, barrier.DefaultSoak)
-	c.Margin = cmp.Or(c.Margin, DefaultMargin)
-	return c
+// settings are those that e asks for, defaults included.
+func (e ClusterSettingsEdit) settings() ClusterSettings {
+	return ClusterSettings{
+		Rollout: given(e.Rollout, RolloutDirect), ConfirmWindow: given(e.ConfirmWindow, 0), Deadline: given(e.Deadline, barrier.DefaultDeadline),
+		Soak: given(e.Soak, barrier.DefaultSoak), Margin: given(e.Margin, DefaultMargin), Revision: e.Revision,
+	}
+}
+
+// given is what v points to, else its default.
+func given[T any](v *T, otherwise T) T {
+	if v == nil {
+		return otherwise
+	}
+	return *v
 }
 
 // maxMargin is all of the traffic.
@@ -73,7 +83,7 @@ func rolloutProblem(object, code, format string, a ...any) *Problem {
 	return &Problem{Object: object, Code: code, Message: fmt.Sprintf(format, a...)}
 }
 
-// problems is everything that is wrong with settings that have their defaults.
+// problems is everything that is wrong with settings.
 func (c ClusterSettings) problems() []*Problem {
 	var found []*Problem
 	refuse := func(object, code, format string, a ...any) {
@@ -161,6 +171,28 @@ func (s *Service) how(ctx context.Context, r *RolloutRequest) (*publishing, erro
 		return nil, &RolloutOpenError{Rollout: *ro}
 	}
 	return h, nil
+}
+
+// judge settles how an apply is to be published and builds what it would publish. What is wrong with either is one *ProblemsError. The
+// caller holds a build slot.
+func (s *Service) judge(ctx context.Context, r *ApplyRequest) (*publishing, preview, error) {
+	var how *ProblemsError
+	h, err := s.how(ctx, r.Rollout)
+	if err != nil && !errors.As(err, &how) {
+		return nil, preview{}, err
+	}
+	pre, err := s.preview(ctx, r.HoldBroken)
+	if how == nil {
+		return h, pre, err
+	}
+	var built *ProblemsError
+	switch {
+	case errors.As(err, &built):
+		how = &ProblemsError{Problems: slices.Concat(how.Problems, built.Problems)}
+	case err != nil:
+		return nil, preview{}, err
+	}
+	return nil, preview{}, how
 }
 
 // ready reads the cohort for a proposal, and returns why it can take none. A cohort without a committed pointer is given what

@@ -27,8 +27,8 @@ func TestClusterSettings(t *testing.T) {
 		if got != want {
 			f.t.Errorf("at first: %+v", got)
 		}
-		_, err = f.svc.PutClusterSettings(ctx, f.operator, control.ClusterSettings{
-			ConfirmWindow: time.Second, Deadline: -1, Margin: 10_001, Revision: 1,
+		_, err = f.svc.PutClusterSettings(ctx, f.operator, control.ClusterSettingsEdit{
+			ConfirmWindow: new(time.Second), Deadline: new(time.Duration(-1)), Margin: new(10_001), Revision: 1,
 		})
 		var codes []string
 		for _, p := range problems(f.t, "all wrong", err) {
@@ -37,11 +37,24 @@ func TestClusterSettings(t *testing.T) {
 		if !slices.Equal(codes, []string{"deadline_invalid", "window_without_coordinated", "window_too_short", "margin_invalid"}) {
 			f.t.Errorf("problems: %v", codes)
 		}
-		want = control.ClusterSettings{Rollout: control.RolloutCoordinated, ConfirmWindow: 2 * time.Minute, Soak: time.Minute, Margin: 5, Revision: 1}
-		if got, err = f.svc.PutClusterSettings(ctx, f.operator, want); err != nil || got.Revision != 2 || got.Deadline != barrier.DefaultDeadline {
+		codes = nil
+		_, err = f.svc.PutClusterSettings(ctx, f.operator, control.ClusterSettingsEdit{
+			Rollout: new(control.RolloutMode("")), ConfirmWindow: new(time.Duration(0)), Deadline: new(time.Duration(0)), Soak: new(time.Duration(0)),
+			Margin: new(0), Revision: 1,
+		})
+		for _, p := range problems(f.t, "zeros", err) {
+			codes = append(codes, p.Code)
+		}
+		if !slices.Equal(codes, []string{"rollout_invalid", "deadline_invalid", "soak_invalid", "margin_invalid"}) {
+			f.t.Errorf("problems of zeros: %v", codes)
+		}
+		edit := control.ClusterSettingsEdit{
+			Rollout: new(control.RolloutCoordinated), ConfirmWindow: new(2 * time.Minute), Soak: new(time.Minute), Margin: new(5), Revision: 1,
+		}
+		if got, err = f.svc.PutClusterSettings(ctx, f.operator, edit); err != nil || got.Revision != 2 || got.Deadline != barrier.DefaultDeadline {
 			f.t.Fatalf("put: %+v, %v", got, err)
 		}
-		_, err = f.svc.PutClusterSettings(ctx, f.operator, want)
+		_, err = f.svc.PutClusterSettings(ctx, f.operator, edit)
 		wantError(f.t, "an old revision", err, control.ErrConflict)
 		if again, err := f.svc.ClusterSettings(ctx, f.operator); err != nil || again != got {
 			f.t.Errorf("read: %+v, %v", again, err)
@@ -76,7 +89,7 @@ func TestWithoutACohort(t *testing.T) {
 			return err
 		},
 		"put": func() error {
-			_, err := w.svc.PutClusterSettings(ctx, w.operator, control.ClusterSettings{Rollout: control.RolloutCoordinated, Revision: 1})
+			_, err := w.svc.PutClusterSettings(ctx, w.operator, control.ClusterSettingsEdit{Rollout: new(control.RolloutCoordinated), Revision: 1})
 			return err
 		},
 		"drain":   func() error { _, err := w.svc.DrainNode(ctx, w.operator, "edge"); return err },

@@ -24,7 +24,8 @@ type RollbackRequest struct {
 	ExpectedContentHash string
 	// ExpectedGeneration, when not 0, is what must still be live: what the reviewed plan was compared with.
 	ExpectedGeneration uint64
-	// DryRun finds the target and compares, and changes nothing.
+	// DryRun finds the target, compares, and finds whatever the request would be refused for, but that its plan can interrupt traffic,
+	// which the plan tells; it changes nothing.
 	DryRun bool
 	// IdempotencyKey is as in ApplyRequest. A dry run has no use for one.
 	IdempotencyKey string
@@ -94,7 +95,7 @@ func (s *Service) Rollback(ctx context.Context, p Principal, r RollbackRequest) 
 	}
 	defer done()
 	if r.DryRun {
-		t, err := s.findTarget(ctx, r)
+		_, t, err := s.aim(ctx, r)
 		if err != nil {
 			return RollbackResult{}, err
 		}
@@ -197,23 +198,33 @@ func (s *Service) findTarget(ctx context.Context, r RollbackRequest) (*target, e
 	return t, nil
 }
 
-// rollback decides, seals anew if need be, and proposes, or activates, proves and publishes.
-func (s *Service) rollback(ctx context.Context, p Principal, r RollbackRequest, keep keeper[RollbackResult]) (RollbackResult, error) {
+// aim is everything before anything is sealed or signed: how it is to be published, and where to. The caller holds a build slot.
+func (s *Service) aim(ctx context.Context, r RollbackRequest) (*publishing, *target, error) {
 	h, err := s.how(ctx, r.Rollout)
 	if err != nil {
-		return RollbackResult{}, err
+		return nil, nil, err
 	}
 	t, err := s.findTarget(ctx, r)
 	switch {
 	case err != nil:
-		return RollbackResult{}, err
 	case r.ExpectedContentHash != "" && r.ExpectedContentHash != t.row.ContentHash,
 		r.ExpectedGeneration != 0 && r.ExpectedGeneration != t.platform.Generation:
-		return RollbackResult{}, &PlanChangedError{Plan: t.plan}
-	case t.plan.Disruptive && !r.AcceptDisruption:
-		return RollbackResult{}, &DisruptiveError{Plan: t.plan}
+		err = &PlanChangedError{Plan: t.plan}
+	case t.plan.Disruptive && !r.AcceptDisruption && !r.DryRun:
+		err = &DisruptiveError{Plan: t.plan}
+	default:
+		err = s.maySign(t.platform)
 	}
-	if err := s.maySign(t.platform); err != nil {
+	if err != nil {
+		return nil, nil, err
+	}
+	return h, t, nil
+}
+
+// rollback decides, seals anew if need be, and proposes, or activates, proves and publishes.
+func (s *Service) rollback(ctx context.Context, p Principal, r RollbackRequest, keep keeper[RollbackResult]) (RollbackResult, error) {
+	h, t, err := s.aim(ctx, r)
+	if err != nil {
 		return RollbackResult{}, err
 	}
 	c, err := s.prepareTarget(t, r.Message)

@@ -24,14 +24,25 @@ const (
 type ClusterSettings struct {
 	Rollout       RolloutMode
 	ConfirmWindow time.Duration // 0: none; else at least twice Soak, and Rollout is coordinated
-	Deadline      time.Duration // for the votes; 0: barrier.DefaultDeadline
-	Soak          time.Duration // 0: barrier.DefaultSoak
-	Margin        int           // in hundredths of a percentage point: by how much the 5xx share may rise; 0: DefaultMargin
-	Revision      int64         // for compare-and-set; rises with each change
+	Deadline      time.Duration // for the votes
+	Soak          time.Duration
+	Margin        int   // in hundredths of a percentage point: by how much the 5xx share may rise
+	Revision      int64 // for compare-and-set; rises with each change
 }
 
 // DefaultMargin is one percentage point.
 const DefaultMargin = 100
+
+// ClusterSettingsEdit replaces the platform's settings. A nil member takes its default; one that is given counts as it is, and no zero
+// stands for a default.
+type ClusterSettingsEdit struct {
+	Rollout       *RolloutMode   // default: RolloutDirect
+	ConfirmWindow *time.Duration // default: none, which zero is too
+	Deadline      *time.Duration // default: barrier.DefaultDeadline
+	Soak          *time.Duration // default: barrier.DefaultSoak
+	Margin        *int           // default: DefaultMargin
+	Revision      int64          // the one that must stand
+}
 
 // RolloutRequest is how one apply or rollback is to be published; nil members take the platform's settings.
 type RolloutRequest struct {

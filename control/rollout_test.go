@@ -386,7 +386,7 @@ func TestRolloutRefusals(t *testing.T) {
 		for name, do := range map[string]func(p control.Principal) error{
 			"settings": func(p control.Principal) error { _, err := f.svc.ClusterSettings(ctx, p); return err },
 			"put": func(p control.Principal) error {
-				_, err := f.svc.PutClusterSettings(ctx, p, control.ClusterSettings{})
+				_, err := f.svc.PutClusterSettings(ctx, p, control.ClusterSettingsEdit{})
 				return err
 			},
 			"rollouts": func(p control.Principal) error { _, err := f.svc.Rollouts(ctx, p, control.Page{}); return err },

@@ -29,6 +29,9 @@ The plan is printed first, and exactly that plan is published: when somebody edi
 A problem in any zone stops everything. With --hold-broken the healthy zones are published, and each zone that has
 problems stays as it is published, or is left out when it never was; the plan shows every held zone and why.
 
+With --dry-run it stops after the plan, with an error when it would be refused: for what is wrong with the zones or with these flags, or
+while a rollout is open. That a plan can interrupt traffic is told and no error.
+
 With --wait it ends when the nodes serve the new version, or with an error when one refuses it or the time is up. Waited for are the
 members of a rollout; of a direct one all nodes that were ever heard, but those outside of the cohort that are silent.
 On a terminal a line shows how far the fleet is.` + rolloutHelp,
@@ -49,7 +52,7 @@ On a terminal a line shows how far the fleet is.` + rolloutHelp,
 	flags.BoolVar(&f.AcceptDisruption, "accept-disruption", false, "publish changes that can interrupt traffic")
 	flags.BoolVar(&f.HoldBroken, "hold-broken", false, "publish the healthy zones, keep those that have problems as they are published")
 	flags.BoolVar(&f.Reseal, "reseal", false, "publish although nothing changed, under the current signing key")
-	flags.BoolVar(&f.dryRun, "dry-run", false, "stop after the plan")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "stop after the plan, and tell whether it would be refused")
 	f.how.add(cmd)
 	return cmd
 }
@@ -58,6 +61,15 @@ On a terminal a line shows how far the fleet is.` + rolloutHelp,
 // where it stops.
 func (a *app) apply(ctx context.Context, c *api.Client, f applyFlags) error {
 	plan, err := c.Plan(ctx, api.PlanOptions{HoldBroken: f.HoldBroken})
+	var refusal error // of the dry run
+	if f.dryRun || f.Rollout != nil && hasProblems(err) {
+		// What is wrong with the zones and with how they are to be published is told together.
+		trial := f.ApplyRequest
+		trial.DryRun = true
+		if _, refusal = c.Apply(ctx, trial); hasProblems(refusal) {
+			return refusal
+		}
+	}
 	if err != nil {
 		return err
 	}
@@ -69,9 +81,9 @@ func (a *app) apply(ctx context.Context, c *api.Client, f applyFlags) error {
 	}
 	switch {
 	case f.dryRun && a.json:
-		return a.printJSON(plan)
+		return errors.Join(a.printJSON(plan), refusal)
 	case f.dryRun:
-		return nil
+		return refusal
 	case refused:
 		if a.json {
 			if err := a.printJSON(plan); err != nil {
@@ -110,6 +122,12 @@ func (a *app) apply(ctx context.Context, c *api.Client, f applyFlags) error {
 		return a.waitForNodes(ctx, c, published{result.Version, result.Generation}, nil, f.how.timeout)
 	}
 	return nil
+}
+
+// hasProblems reports whether a request was refused for what is wrong with it.
+func hasProblems(err error) bool {
+	var problem *api.Error
+	return errors.As(err, &problem) && problem.Status == http.StatusUnprocessableEntity
 }
 
 // applyError prints the plan that a refusal came with.

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"net/http"
 	"slices"
@@ -12,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/guardyn-edge/guardyn/api"
-	"github.com/guardyn-edge/guardyn/zone"
 )
 
 func (a *app) clusterCommand() *cobra.Command {
@@ -81,43 +81,49 @@ func (a *app) printCluster(s *api.ClusterSettings) error {
 	return nil
 }
 
-// clusterKeys set one member of the settings each, from a text that is not empty.
-var clusterKeys = map[string]func(*api.ClusterSettings, string) error{
-	"rollout":        func(s *api.ClusterSettings, v string) error { s.Rollout = v; return nil },
-	"confirm_window": func(s *api.ClusterSettings, v string) error { return setSpan(&s.ConfirmWindow, v) },
-	"deadline":       func(s *api.ClusterSettings, v string) error { return notZero(v, &s.Deadline, setSpan) },
-	"soak":           func(s *api.ClusterSettings, v string) error { return notZero(v, &s.Soak, setSpan) },
-	"margin": func(s *api.ClusterSettings, v string) (err error) {
-		if v == "" {
-			s.Margin = 0
-			return nil
-		}
-		return notZero(v, &s.Margin, func(to *zone.Percent, v string) (err error) {
-			*to, err = parseMargin(v)
-			return err
+// clusterKeys set one member of the settings each; an empty text leaves it to its default.
+var clusterKeys = map[string]func(*api.ClusterSettingsEdit, string) error{
+	"rollout": func(e *api.ClusterSettingsEdit, v string) error {
+		return setKey(&e.Rollout, v, func(v string) (string, error) {
+			if v != "direct" && v != "coordinated" {
+				return "", errRange
+			}
+			return v, nil
 		})
 	},
+	"confirm_window": func(e *api.ClusterSettingsEdit, v string) error { return setKey(&e.ConfirmWindow, v, parseSpan) },
+	"deadline":       func(e *api.ClusterSettingsEdit, v string) error { return setKey(&e.Deadline, v, notZero(parseSpan)) },
+	"soak":           func(e *api.ClusterSettingsEdit, v string) error { return setKey(&e.Soak, v, notZero(parseSpan)) },
+	"margin":         func(e *api.ClusterSettingsEdit, v string) error { return setKey(&e.Margin, v, notZero(parseMargin)) },
 }
 
-func setSpan(to *api.Duration, v string) error {
+func setKey[T any](to **T, v string, parse func(string) (T, error)) error {
 	if v == "" {
-		*to = 0
+		*to = nil
 		return nil
 	}
-	d, err := time.ParseDuration(v)
-	*to = api.Duration(d)
+	got, err := parse(v)
+	*to = &got
 	return err
 }
 
-var errZero = errors.New("it cannot be zero")
+func parseSpan(v string) (api.Duration, error) {
+	d, err := time.ParseDuration(v)
+	return api.Duration(d), err
+}
 
-// notZero reads v by set: that a zero stands for the default is for those who leave a value empty.
-func notZero[T comparable](v string, to *T, set func(*T, string) error) error {
-	var zero T
-	if err := set(to, v); err != nil || v == "" || *to != zero {
-		return err
+var errRange = errors.New("out of range")
+
+// notZero is parse for what cannot be zero, which is a word of its own for those who are used to it as a default.
+func notZero[T comparable](parse func(string) (T, error)) func(string) (T, error) {
+	return func(v string) (T, error) {
+		var zero T
+		got, err := parse(v)
+		if err == nil && got == zero {
+			err = errRange
+		}
+		return got, err
 	}
-	return errZero
 }
 
 // clusterRanges are what is allowed, as docs/guide/publishing.md has it.
@@ -129,26 +135,32 @@ var clusterRanges = map[string]string{
 // marginRange are the margins that are allowed.
 const marginRange = "0.01% to 100%"
 
-// clusterEdit reads KEY=VALUE arguments.
-func clusterEdit(cmd *cobra.Command, args []string) (func(*api.ClusterSettings), error) {
+// clusterEdit reads KEY=VALUE arguments; the error tells all that is wrong with them.
+func clusterEdit(cmd *cobra.Command, args []string) (func(*api.ClusterSettingsEdit), error) {
+	var problems []string
+	bad := func(format string, a ...any) { problems = append(problems, fmt.Sprintf(format, a...)) }
 	values := map[string]string{}
 	for _, kv := range args {
 		key, value, ok := strings.Cut(kv, "=")
-		if _, twice := values[key]; !ok || twice {
-			return nil, usagef(cmd, "%q: want KEY=VALUE, each key once", kv)
-		}
+		_, twice := values[key]
 		set := clusterKeys[key]
-		if set == nil {
-			return nil, usagef(cmd, "there is no key %q; the keys are %s", key, strings.Join(slices.Sorted(maps.Keys(clusterKeys)), ", "))
-		}
-		if err := set(&api.ClusterSettings{}, value); err != nil {
-			return nil, usagef(cmd, "%s=%s: want %s, or nothing for the default", key, value, clusterRanges[key])
+		switch {
+		case !ok || twice:
+			bad("%q: want KEY=VALUE, each key once", kv)
+			continue
+		case set == nil:
+			bad("there is no key %q; the keys are %s", key, strings.Join(slices.Sorted(maps.Keys(clusterKeys)), ", "))
+		case set(new(api.ClusterSettingsEdit), value) != nil:
+			bad("%s=%s: want %s, or nothing for the default", key, value, clusterRanges[key])
 		}
 		values[key] = value
 	}
-	return func(s *api.ClusterSettings) {
+	if len(problems) > 0 {
+		return nil, usagef(cmd, "%s", strings.Join(problems, "\n"))
+	}
+	return func(e *api.ClusterSettingsEdit) {
 		for key, value := range values {
-			_ = clusterKeys[key](s, value)
+			_ = clusterKeys[key](e, value)
 		}
 	}, nil
 }
@@ -156,14 +168,15 @@ func clusterEdit(cmd *cobra.Command, args []string) (func(*api.ClusterSettings),
 // clusterAttempts bounds how often settings are read again that changed meanwhile.
 const clusterAttempts = 5
 
-func changeCluster(ctx context.Context, c *api.Client, edit func(*api.ClusterSettings)) (*api.ClusterSettings, error) {
+func changeCluster(ctx context.Context, c *api.Client, edit func(*api.ClusterSettingsEdit)) (*api.ClusterSettings, error) {
 	for attempt := 1; ; attempt++ {
 		s, revision, err := c.ClusterSettings(ctx)
 		if err != nil {
 			return nil, err
 		}
-		edit(s)
-		s, _, err = c.PutClusterSettings(ctx, *s, api.WriteOptions{IfRevision: revision})
+		e := s.Edit()
+		edit(&e)
+		s, _, err = c.PutClusterSettings(ctx, e, api.WriteOptions{IfRevision: revision})
 		var problem *api.Error
 		if err == nil || attempt == clusterAttempts || !errors.As(err, &problem) || problem.Status != http.StatusPreconditionFailed {
 			return s, err

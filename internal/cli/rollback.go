@@ -26,7 +26,9 @@ func (a *app) rollbackCommand() *cobra.Command {
 from.
 
 The plan is printed first, from what is live to that version, and exactly that is activated. Rows are not edited: gdn
-plan then shows what the next apply would publish again.` + rolloutHelp,
+plan then shows what the next apply would publish again.
+
+With --dry-run it stops after the plan, with an error when it would be refused, as gdn apply --dry-run.` + rolloutHelp,
 		Example: `  gdn rollback --dry-run
   gdn rollback -m "the new rules block the shop" --accept-disruption
   gdn rollback v42`,
@@ -52,7 +54,7 @@ plan then shows what the next apply would publish again.` + rolloutHelp,
 	flags := cmd.Flags()
 	flags.StringVarP(&f.Message, "message", "m", "", "say why, in `TEXT` for the audit log")
 	flags.BoolVar(&f.AcceptDisruption, "accept-disruption", false, "go back although that can interrupt traffic")
-	flags.BoolVar(&f.DryRun, "dry-run", false, "stop after the plan")
+	flags.BoolVar(&f.DryRun, "dry-run", false, "stop after the plan, and tell whether it would be refused")
 	f.how.add(cmd)
 	return cmd
 }

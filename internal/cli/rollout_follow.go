@@ -67,14 +67,22 @@ func (a *app) follow(ctx context.Context, c *api.Client, id string, timeout time
 				return nil, lastErr
 			}
 			if last == nil {
-				return nil, fmt.Errorf("the control plane did not answer in %s", timeout)
+				return nil, fmt.Errorf("the control plane did not answer in %s", waited(time.Since(began)))
 			}
-			return last, &endedError{rollout: last, exit: exitOpen, after: time.Since(began).Round(time.Second)}
+			return last, &endedError{rollout: last, exit: exitOpen, after: waited(time.Since(began))}
 		}
 		if !pause(ctx, min(followPace-time.Since(asked), time.Until(until))) {
 			return last, interrupted(ctx.Err(), last)
 		}
 	}
+}
+
+// waited is a time span that somebody waited, as it is told.
+func waited(d time.Duration) time.Duration {
+	if d < 10*time.Second {
+		return d.Round(100 * time.Millisecond)
+	}
+	return d.Round(time.Second)
 }
 
 // timeLeft is how long a rollout that is open may still take.

@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -142,73 +143,102 @@ func (a *app) printRollout(r *api.Rollout) {
 	fmt.Fprintln(a.Stdout, strings.Join(lines, "\n"))
 }
 
-// rolloutChanges tells, one line each, what now says that before did not; before is nil at first.
-func rolloutChanges(before, now *api.Rollout) []string {
+// change is a line about what became of a rollout, and when that was by the database's clock; zero: nobody kept it.
+type change struct {
+	at   time.Time
+	text string
+}
+
+// rolloutChanges tells, one line each, what now says that before did not; before is nil at first. Lines are in the order of what they tell.
+func rolloutChanges(before, now *api.Rollout) []change {
 	was := map[string]api.RolloutMember{}
 	state, trial := "", false
+	// What has no time of its own came up since the last answer. With none before, that may be long ago.
+	var seen time.Time
 	if before != nil {
-		state, trial = before.State, before.OnTrial
+		state, trial, seen = before.State, before.OnTrial, now.Now
 		for _, m := range before.Members {
 			was[m.ID] = m
 		}
 	}
-	var lines []string
-	say := func(format string, args ...any) { lines = append(lines, inert(fmt.Sprintf(format, args...))) }
+	var lines []change
+	say := func(at time.Time, format string, args ...any) {
+		lines = append(lines, change{at, inert(fmt.Sprintf(format, args...))})
+	}
 	if before == nil {
 		text := fmt.Sprintf("v%d is put to %s, which must agree by %s", now.Version, count(now.EpochSize, "node"), moment(now.Deadline))
 		if now.ConfirmWindow > 0 {
 			text += fmt.Sprintf(" and try it for %s", now.ConfirmWindow)
 		}
-		say("%s", text)
+		say(now.ProposedAt, "%s", text)
 		state = "proposed"
 	}
 	for _, m := range now.Members {
 		b := was[m.ID]
 		if m.Vote == "ack" && b.Vote != "ack" {
-			say("%s has built it", m.Name)
+			say(m.VotedAt, "%s has built it", m.Name)
 		}
 		if m.Vote == "nack" && b.Vote != "nack" {
-			say("%s cannot take it over: %s", m.Name, m.Reason)
+			say(m.VotedAt, "%s cannot take it over: %s", m.Name, m.Reason)
 		}
 		if m.Restarted && !b.Restarted {
-			say("%s has restarted since it voted", m.Name)
+			say(seen, "%s has restarted since it voted", m.Name)
 		}
 	}
 	if now.State != "staging" && now.CommittedAt != (time.Time{}) && (before == nil || before.CommittedAt.IsZero()) {
 		if now.ConfirmWindow > 0 {
-			say("committed on trial, until %s", moment(now.ConfirmDeadline))
+			say(now.CommittedAt, "committed on trial, until %s", moment(now.ConfirmDeadline))
 		} else {
-			say("committed: every node has built it")
+			say(now.CommittedAt, "committed: every node has built it")
 		}
 	}
 	for _, m := range now.Members {
 		b := was[m.ID]
 		if m.Serves && !b.Serves {
-			say("%s serves it", m.Name)
+			say(seen, "%s serves it", m.Name)
 		}
 		if m.Converged && !b.Converged {
-			say("%s has converged: %s", m.Name, m.Detail)
+			say(m.ConvergedSince, "%s has converged: %s", m.Name, m.Detail)
 		}
 		if m.Withdrawn != "" && b.Withdrawn == "" {
-			say("%s does not work with it: %s", m.Name, m.Withdrawn)
+			say(m.WithdrawnAt, "%s does not work with it: %s", m.Name, m.Withdrawn)
 		}
 		if b.Converged && !m.Converged && m.Withdrawn == "" && !m.Restarted {
-			say("%s does not say any more that it works", m.Name)
+			say(seen, "%s does not say any more that it works", m.Name)
 		}
 	}
-	if now.State == state && now.OnTrial == trial {
-		return lines
+	if now.State != state || now.OnTrial != trial {
+		switch now.State {
+		case "confirmed":
+			say(now.DecidedAt, "confirmed: it works on every node")
+		case "aborted", "reverted":
+			say(now.DecidedAt, "%s by %s: %s", now.State, now.DecidedBy, now.Reason)
+		}
 	}
-	switch now.State {
-	case "confirmed":
-		say("confirmed: it works on every node")
-	case "aborted", "reverted":
-		say("%s by %s: %s", now.State, now.DecidedBy, now.Reason)
-	}
-	return lines
+	return inOrder(lines)
 }
 
-// lineView prints a line for each change, with the seconds since the proposal.
+// inOrder sorts lines by their times; those without one stay behind what they were behind.
+func inOrder(lines []change) []change {
+	by := make([]time.Time, len(lines))
+	order := make([]int, len(lines))
+	var last time.Time
+	for i, line := range lines {
+		if !line.at.IsZero() {
+			last = line.at
+		}
+		by[i], order[i] = last, i
+	}
+	slices.SortStableFunc(order, func(i, j int) int { return by[i].Compare(by[j]) })
+	sorted := make([]change, len(lines))
+	for i, from := range order {
+		sorted[i] = lines[from]
+	}
+	return sorted
+}
+
+// lineView prints a line for each change, with the seconds from the proposal until it happened, which are left out where nobody kept when
+// that was.
 type lineView struct {
 	w       io.Writer
 	before  *api.Rollout
@@ -217,12 +247,12 @@ type lineView struct {
 
 func (v *lineView) show(now *api.Rollout) {
 	v.silence = false
-	for i, line := range rolloutChanges(v.before, now) {
-		after := now.Now.Sub(now.ProposedAt)
-		if v.before == nil && i == 0 {
-			after = 0 // the proposal itself
+	for _, c := range rolloutChanges(v.before, now) {
+		after := ""
+		if !c.at.IsZero() {
+			after = fmt.Sprintf("%.1fs", c.at.Sub(now.ProposedAt).Seconds())
 		}
-		fmt.Fprintf(v.w, "%6.1fs  %s\n", after.Seconds(), line)
+		fmt.Fprintf(v.w, "%7s  %s\n", after, c.text)
 	}
 	v.before = now
 }

@@ -47,7 +47,7 @@ func TestRolloutChanges(t *testing.T) {
 	with := func(m api.RolloutMember, change func(*api.RolloutMember)) api.RolloutMember { change(&m); return m }
 	acked := func(m *api.RolloutMember) { m.Vote = "ack" }
 	works := func(m *api.RolloutMember) {
-		m.Vote, m.Serves, m.Converged, m.ConvergedSince, m.Detail = "ack", true, true, proposedAt, "soa 1/1"
+		m.Vote, m.Serves, m.Converged, m.ConvergedSince, m.Detail = "ack", true, true, proposedAt.Add(3*time.Second), "soa 1/1"
 	}
 	a1, a2 := with(one, acked), with(two, acked)
 	tests := []struct {
@@ -86,15 +86,76 @@ func TestRolloutChanges(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := rolloutChanges(tt.before, tt.now); !slices.Equal(got, tt.want) {
+			if got := texts(rolloutChanges(tt.before, tt.now)); !slices.Equal(got, tt.want) {
 				t.Errorf("said %q, want %q", got, tt.want)
 			}
 		})
 	}
 	// A whole rollout that is seen at its end alone is told too.
-	all := rolloutChanges(nil, played(20, "confirmed", with(one, works), with(two, works)))
+	all := texts(rolloutChanges(nil, played(20, "confirmed", with(one, works), with(two, works))))
 	if len(all) != 9 || !strings.HasPrefix(all[8], "confirmed") {
 		t.Errorf("seen at the end: %q", all)
+	}
+}
+
+func texts(lines []change) (out []string) {
+	for _, line := range lines {
+		out = append(out, line.text)
+	}
+	return out
+}
+
+// A line tells when what it says happened, also to who asks about a rollout that ended long ago.
+func TestLineViewTimes(t *testing.T) {
+	at := func(seconds float64) time.Time { return proposedAt.Add(time.Duration(seconds * float64(time.Second))) }
+	one := api.RolloutMember{ID: "1", Name: "node1", Vote: "ack", VotedAt: at(1.5)}
+	two := api.RolloutMember{ID: "2", Name: "node2", Vote: "ack", VotedAt: at(0.5)}
+	trial := played(3, "committed", one, two)
+	one.Serves, one.Converged, one.ConvergedSince, one.Detail = true, true, at(6), "soa 1/1"
+	two.Serves, two.Converged, two.ConvergedSince, two.Withdrawn, two.WithdrawnAt = true, false, at(3), "502", at(8)
+	ended := played(9, "reverted", one, two)
+	ended.Now = at(3600)
+	tests := []struct {
+		name string
+		show []*api.Rollout
+		want string
+	}{
+		{"after its end", []*api.Rollout{ended}, `   0.0s  v3 is put to 2 nodes, which must agree by 2026-03-01 12:05:00Z and try it for 1m0s
+   0.5s  node2 has built it
+   1.5s  node1 has built it
+   2.0s  committed on trial, until 2026-03-01 12:01:02Z
+         node1 serves it
+   6.0s  node1 has converged: soa 1/1
+         node2 serves it
+   8.0s  node2 does not work with it: 502
+   9.0s  reverted by coordinator 4: node2: answered 502
+`},
+		{"from its beginning", []*api.Rollout{played(0, "proposed", api.RolloutMember{ID: "1", Name: "node1"}, api.RolloutMember{ID: "2", Name: "node2"}), trial, func() *api.Rollout {
+			now := *ended
+			now.Now = at(9.5)
+			return &now
+		}()}, `   0.0s  v3 is put to 2 nodes, which must agree by 2026-03-01 12:05:00Z and try it for 1m0s
+   0.5s  node2 has built it
+   1.5s  node1 has built it
+   2.0s  committed on trial, until 2026-03-01 12:01:02Z
+   6.0s  node1 has converged: soa 1/1
+   8.0s  node2 does not work with it: 502
+   9.0s  reverted by coordinator 4: node2: answered 502
+   9.5s  node1 serves it
+   9.5s  node2 serves it
+`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var out strings.Builder
+			v := &lineView{w: &out}
+			for _, r := range tt.show {
+				v.show(r)
+			}
+			if got := out.String(); got != tt.want {
+				t.Errorf("printed\n%s\nwant\n%s", got, tt.want)
+			}
+		})
 	}
 }
 
