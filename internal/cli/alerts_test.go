@@ -81,6 +81,11 @@ func TestAlertsTellTheTruth(t *testing.T) {
 			t.Errorf("%s: %s: %s", r.Alert, r.Expr, problem)
 		}
 	}
+	for _, r := range rules {
+		if mixed := mixedCohorts(r.Expr); mixed != "" {
+			t.Errorf("%s: %s: it takes %s of several cohorts together", r.Alert, r.Expr, mixed)
+		}
+	}
 	for _, name := range regexp.MustCompile(`\bguardyn_\w+`).FindAllString(string(page), -1) {
 		if shown[name] == nil {
 			t.Errorf("the page names %s, and nothing shows it", name)
@@ -91,7 +96,7 @@ func TestAlertsTellTheTruth(t *testing.T) {
 // promWords are what an expression here may have beside metrics, labels and numbers.
 var promWords = []string{
 	"absent", "count", "count_values", "histogram_quantile", "increase", "max", "min", "min_over_time", "rate", "sum", "time", "vector",
-	"by", "on", "group_left", "and", "or",
+	"by", "on", "group_left", "and", "or", "unless",
 }
 
 var promToken = regexp.MustCompile(`^(?:\s+|"[^"\\\n]*"|\d+(?:\.\d+)?[smhd]?|[A-Za-z_]\w*|=~|!=|!~|==|<=|>=|[-+*/<>=,(){}\[\]])`)
@@ -131,7 +136,7 @@ func promProblems(expr string, shown map[string]map[string]bool) (problems []str
 			}
 		case !regexp.MustCompile(`^[A-Za-z_]`).MatchString(token):
 		case in == "{":
-			if metric == "up" && token != "job" || metric != "up" && !shown[metric][token] {
+			if token != "job" && !shown[metric][token] { // every series has a job, and up nothing else
 				problems = append(problems, fmt.Sprintf("%s has no label %q", metric, token))
 			}
 		case in == "labels":
@@ -151,11 +156,41 @@ func promProblems(expr string, shown map[string]map[string]bool) (problems []str
 		problems = append(problems, fmt.Sprintf("%q is not closed", open))
 	}
 	for label := range labels {
-		if plain, of := strings.CutPrefix(label, "of "); !of && plain != "instance" && !labels["of "+label] {
+		if plain, of := strings.CutPrefix(label, "of "); !of && plain != "instance" && plain != "job" && !labels["of "+label] {
 			problems = append(problems, fmt.Sprintf("nothing in it has the label %q", label))
 		}
 	}
 	return problems
+}
+
+// mixedCohorts returns a metric that every cohort shows, of a fleet or a bridge, and that is aggregated over all jobs of one Prometheus: neither are
+// the jobs told apart nor is one chosen.
+func mixedCohorts(expr string) string {
+	shared := regexp.MustCompile(`\b(?:max|min|sum|count|absent)(?: by \(([^)]*)\))? ?\((?:\w+\()?(guardyn_(?:rollout|bridge)_\w+)(\{[^}]*\})?`)
+	for _, m := range shared.FindAllStringSubmatch(expr, -1) {
+		by := strings.Split(m[1], ", ")
+		if !slices.Contains(by, "job") && !slices.Contains(by, "instance") && !strings.Contains(m[3], `job="`) {
+			return m[2]
+		}
+	}
+	return ""
+}
+
+func TestMixedCohorts(t *testing.T) {
+	for expr, want := range map[string]string{
+		`max(guardyn_rollout_state{state="proposed"}) == 1`:                              "guardyn_rollout_state",
+		`max by (session) (guardyn_bridge_session_state{state="connected"}) == 0`:        "guardyn_bridge_session_state",
+		`min(min_over_time(guardyn_rollout_state{state="reverted"}[1h])) == 0`:           "guardyn_rollout_state",
+		`max(guardyn_rollout_roster_size{job=~"guardyn-bridge.*"}) > 1`:                  "guardyn_rollout_roster_size",
+		`max by (job) (guardyn_rollout_state{state="proposed"}) == 1`:                    "",
+		`max(guardyn_rollout_roster_size{job="guardyn-control"}) < max(guardyn_nodes)`:   "",
+		`sum by (instance, route) (guardyn_bridge_route_in_flight) > 0`:                  "",
+		`min by (job) (min_over_time(guardyn_rollout_state{state="reverted"}[1h])) == 0`: "",
+	} {
+		if got := mixedCohorts(expr); got != want {
+			t.Errorf("%s: %q, want %q", expr, got, want)
+		}
+	}
 }
 
 func TestPromProblems(t *testing.T) {
@@ -167,6 +202,7 @@ func TestPromProblems(t *testing.T) {
 		{`max(guardyn_a{state=~"x|y"}) == 1`, true},
 		{`sum by (state, instance) (rate(guardyn_a[5m])) > 0.05 and sum by (instance) (rate(guardyn_b_total[5m])) > 1`, true},
 		{`guardyn_a < on () group_left () max(guardyn_b_total)`, true},
+		{`max by (job) (guardyn_a{state="x",job=~"b.*"}) == 1 unless on (job) max by (job) (guardyn_b_total)`, true},
 		{`max(guardyn_c) == 1`, false},
 		{`max(guardyn_a{status="x"}) == 1`, false},
 		{`sum by (route) (guardyn_a)`, false},
