@@ -2,31 +2,8 @@
 # What make demo-bridge runs: two brokers and a message bridge of three members on this machine, a change that all of them take over, one
 # that one of them cannot run, so that all take it back, and one that must not roll. It stays until Ctrl-C; with CHECK set it asserts every
 # answer and ends. Usage: examples/demo-bridge.sh PATH-OF-GDN
-set -euo pipefail
-cd "$(dirname "$0")/.."
-program=$(realpath "$1")
-check=${CHECK:-}
-# A variable left over from another fleet must not reach this one, and no proxy what is asked on this machine.
-for name in $(compgen -e | grep '^GUARDYN_' || true); do unset "$name"; done
-export no_proxy='*'
-
-data=$(mktemp -d)
-pids=()
-stop() {
-	trap - EXIT INT TERM
-	exec 3>&- 4<&-
-	if [ ${#pids[@]} -gt 0 ]; then
-		kill -TERM "${pids[@]}" 2>/dev/null || true
-		wait "${pids[@]}" 2>/dev/null || true
-	fi
-	rm -rf "$data"
-}
-trap stop EXIT
-trap 'stop; exit 130' INT
-trap 'stop; exit 143' TERM
-
 # shellcheck source=examples/walk.sh
-. examples/walk.sh
+. "$(dirname "$0")/walk.sh"
 
 say 'Starting two brokers, plant and cloud, and three members of a bridge'
 go build -o "$data/broker" ./examples/broker
@@ -134,10 +111,7 @@ want_code 1
 want 'replacement-required'
 want 'sessions.plant.client_id'
 
-if [ -n "$check" ]; then
-	say "$([ $failed = 0 ] && echo 'Every answer is right' || echo 'Some answer is wrong')"
-	exit $failed
-fi
+checked
 say 'What to try next, in another terminal'
 cat <<TEXT
   export GUARDYN_BRIDGE_URL=${urls[1]} GUARDYN_BRIDGE_TOKEN=demo

@@ -2,31 +2,8 @@
 # What make demo runs: gdn dev with a control plane, two nodes and two origins on this machine, the example zone published to them,
 # and a walk through what nodes do. It stays until Ctrl-C; with CHECK set it asserts every answer and ends. It needs curl and dig.
 # Usage: examples/demo.sh PATH-OF-GDN
-set -euo pipefail
-cd "$(dirname "$0")/.."
-program=$(realpath "$1")
-check=${CHECK:-}
-# A variable left over from another fleet must not reach this one, and no proxy what is asked on this machine.
-for name in $(compgen -e | grep '^GUARDYN_' || true); do unset "$name"; done
-export no_proxy='*'
-
-data=$(mktemp -d)
-pid=
-stop() {
-	trap - EXIT INT TERM
-	exec 3>&- 4<&-
-	if [ -n "$pid" ]; then
-		kill -TERM "$pid" 2>/dev/null || true
-		wait "$pid" 2>/dev/null || true
-	fi
-	rm -rf "$data"
-}
-trap stop EXIT
-trap 'stop; exit 130' INT
-trap 'stop; exit 143' TERM
-
 # shellcheck source=examples/walk.sh
-. examples/walk.sh
+. "$(dirname "$0")/walk.sh"
 
 say 'Starting a control plane, two edge nodes and two demo origins'
 any=127.0.0.1:0
@@ -34,9 +11,9 @@ any=127.0.0.1:0
 "$program" dev --data "$data/fleet" --api $any --demo-origin $any --demo-origin2 $any \
 	--node1-dns $any --node1-http $any --node1-https $any --node1-admin $any \
 	--node2-dns $any --node2-http $any --node2-https $any --node2-admin $any >"$data/dev.log" 2>&1 &
-pid=$!
+pids+=($!)
 until [ -e "$data/fleet/dev.env" ]; do
-	if ! kill -0 "$pid" 2>/dev/null; then
+	if ! kill -0 "${pids[0]}" 2>/dev/null; then
 		cat "$data/dev.log" >&2
 		echo 'error: gdn dev did not start' >&2
 		exit 1
@@ -185,10 +162,7 @@ run gdn history
 run gdn status
 want 'Everything you have saved is being served.'
 
-if [ -n "$check" ]; then
-	say "$([ $failed = 0 ] && echo 'Every answer is right' || echo 'Some answer is wrong')"
-	exit $failed
-fi
+checked
 say 'What to try next, in another terminal'
 cat <<TEXT
   . $data/fleet/dev.env           # then bin/gdn speaks to this fleet
@@ -200,4 +174,4 @@ cat <<TEXT
 
 Ctrl-C stops everything and removes $data.
 TEXT
-wait "$pid"
+wait "${pids[0]}"

@@ -1,5 +1,29 @@
 # shellcheck shell=bash
-# What a walk through a demo is told with: say, run, try, until_seen and, with check set, want. It is sourced; program is the path of gdn.
+# What a walk through a demo begins with and is told with. It is sourced, by a script whose first argument is the path of gdn: it goes to the
+# top of the tree, makes a directory, data, and ends with the processes of pids, which the script adds to, and with that directory. Then there
+# are say, run, try, until_seen and, with CHECK set, want and checked.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+program=$(realpath "$1")
+check=${CHECK:-}
+# A variable left over from another fleet must not reach this one, and no proxy what is asked on this machine.
+for name in $(compgen -e | grep '^GUARDYN_' || true); do unset "$name"; done
+export no_proxy='*'
+
+data=$(mktemp -d)
+pids=()
+stop() {
+	trap - EXIT INT TERM
+	exec 3>&- 4<&-
+	if [ ${#pids[@]} -gt 0 ]; then
+		kill -TERM "${pids[@]}" 2>/dev/null || true
+		wait "${pids[@]}" 2>/dev/null || true
+	fi
+	rm -rf "$data"
+}
+trap stop EXIT
+trap 'stop; exit 130' INT
+trap 'stop; exit 143' TERM
 
 say() { printf '\n\033[1m%s\033[0m\n' "$*"; }
 [ -t 1 ] || say() { printf '\n%s\n' "$*"; }
@@ -64,4 +88,9 @@ until_seen() {
 	command_line "$@"
 	until ask "$@" && [[ $answer =~ $pattern ]] || [ $((left -= 1)) = 0 ]; do sleep 0.2; done
 	printf '%s\n' "$answer"
+}
+checked() { # ends the walk, with check set, and says how it was
+	[ -n "$check" ] || return 0
+	say "$([ $failed = 0 ] && echo 'Every answer is right' || echo 'Some answer is wrong')"
+	exit $failed
 }
