@@ -210,7 +210,7 @@ func compileZone(c *rrset.Compiler, old *Zone, z *zone.Zone, v *View) (*Zone, er
 		}
 	}
 	out.Cache = cache.NewPolicy(z.CachePolicy)
-	if out.TrustedProxies, err = compilePrefixes(z.Settings.TrustedProxies); err != nil {
+	if out.TrustedProxies, err = CompilePrefixes(z.Settings.TrustedProxies); err != nil {
 		return nil, fmt.Errorf("trusted_proxies: %w", err)
 	}
 	if out.TLS, err = compileTLS(z, oldTLS, v.secrets); err != nil {
@@ -222,8 +222,8 @@ func compileZone(c *rrset.Compiler, old *Zone, z *zone.Zone, v *View) (*Zone, er
 	return out, nil
 }
 
-// compilePrefixes returns a table of prefixes, nil for none.
-func compilePrefixes(items []string) (*bart.Lite, error) {
+// CompilePrefixes returns a table of prefixes, nil for none.
+func CompilePrefixes(items []string) (*bart.Lite, error) {
 	if len(items) == 0 {
 		return nil, nil
 	}

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"fmt"
 	"iter"
 	"net/http"
 	"net/netip"
@@ -8,9 +9,11 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/guardyn-edge/guardyn/edge"
 	"github.com/guardyn-edge/guardyn/edge/cookie"
 	"github.com/guardyn-edge/guardyn/edge/http1"
 	"github.com/guardyn-edge/guardyn/internal/fieldname"
+	"github.com/guardyn-edge/guardyn/zone"
 )
 
 const (
@@ -130,8 +133,19 @@ func cleanRequestHeader(r *http.Request, trustedPeer bool) {
 	}
 }
 
-// CleanRequest takes from the header of a request what a node takes from it, of a client that is no trusted proxy, before rules see it.
-func CleanRequest(r *http.Request) { cleanRequestHeader(r, false) }
+// Receive does with a request of a zone with those settings what a node does before rules see it: it takes from the header what a client may
+// not say or what ends at the node. peer is who connects, scheme what it speaks; who asks, and by which scheme, is what the peer tells when it is
+// one of the trusted proxies. The error is of settings that no zone has.
+func Receive(r *http.Request, s *zone.Settings, peer netip.Addr, scheme string) (client netip.Addr, spoken string, err error) {
+	trusted, err := edge.CompilePrefixes(s.TrustedProxies)
+	if err != nil {
+		return netip.Addr{}, "", fmt.Errorf("trusted_proxies: %w", err)
+	}
+	x := exchange{r: r, zone: &edge.Zone{TrustedProxies: trusted}, peer: peer, scheme: scheme}
+	client, trustedPeer := x.believe()
+	cleanRequestHeader(r, trustedPeer)
+	return client, x.scheme, nil
+}
 
 // dropHopByHop takes from h the fields that end at this hop, whatever Connection lists among them.
 func dropHopByHop(h http.Header) {

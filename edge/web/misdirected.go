@@ -3,6 +3,8 @@ package web
 import (
 	"net/http"
 	"strings"
+
+	"github.com/guardyn-edge/guardyn/zone"
 )
 
 // challengePath is where an authority asks over plain HTTP (RFC 8555 §8.3).
@@ -22,8 +24,8 @@ func (x *exchange) overTLS(host string) bool {
 	serves := x.zone.TLS.Host(host)
 	ok := serves != nil && state.Version >= x.zone.TLS.MinVersion
 	if ok && name != host {
-		other, zone := x.view.Certificate(name)
-		ok = zone == x.zone && other != nil && other.SameCertificate(serves)
+		other, of := x.view.Certificate(name)
+		ok = of == x.zone && other != nil && other.SameCertificate(serves)
 	}
 	if !ok {
 		x.misdirected()
@@ -40,13 +42,22 @@ func (x *exchange) misdirected() {
 // toHTTPS redirects what came without TLS when the zone wants that. When it returns true the request is answered. The port is
 // that of https: a node does not know where else its clients find it.
 func (x *exchange) toHTTPS() bool {
-	if !x.zone.Config.Settings.AlwaysHTTPS || x.scheme == "https" || strings.HasPrefix(x.rule.Path, challengePath) {
+	status, location := ToHTTPS(&x.zone.Config.Settings, x.scheme, x.rule.Host, x.rule.Path, x.rule.Query)
+	if status == 0 {
 		return false
 	}
-	location := "https://" + x.rule.Host + x.rule.Path
-	if x.rule.Query != "" {
-		location += "?" + x.rule.Query
-	}
-	x.redirected(http.StatusPermanentRedirect, location)
+	x.redirected(status, location)
 	return true
+}
+
+// ToHTTPS is what a request of a zone with those settings is redirected with, and where to, before rules see it; status 0: it is not.
+func ToHTTPS(s *zone.Settings, scheme, host, path, query string) (status int, location string) {
+	if !s.AlwaysHTTPS || scheme == "https" || strings.HasPrefix(path, challengePath) {
+		return 0, ""
+	}
+	location = "https://" + host + path
+	if query != "" {
+		location += "?" + query
+	}
+	return http.StatusPermanentRedirect, location
 }

@@ -122,23 +122,31 @@ func (x *exchange) transformRequest(name zone.Phase) bool {
 		if x.common(rule) {
 			break
 		}
-		switch p := rule.Parameters; rule.Action {
+		switch rule.Action {
 		case zone.ActionRewrite:
 			x.rewrite(rule)
-		case zone.ActionSetHeader:
-			if name := http.CanonicalHeaderKey(p.Name); fieldname.SettableInRequest(name) {
-				x.r.Header[name] = []string{p.Value}
-				if name == "Cookie" {
-					x.r.Header[name] = cookie.Normalize(x.r.Header[name])
-				}
-			}
-		case zone.ActionRemoveHeader:
-			if name := http.CanonicalHeaderKey(p.Name); fieldname.SettableInRequest(name) {
-				delete(x.r.Header, name)
-			}
+		case zone.ActionSetHeader, zone.ActionRemoveHeader:
+			ChangeRequest(x.r.Header, rule.Action, &rule.Parameters)
 		}
 	}
 	return false
+}
+
+// ChangeRequest does what a rule of action set_header or remove_header says with a request's header. false: the field is not a rule's to
+// change.
+func ChangeRequest(h http.Header, action zone.Action, p *zone.Parameters) bool {
+	name := http.CanonicalHeaderKey(p.Name)
+	if !fieldname.SettableInRequest(name) {
+		return false
+	}
+	delete(h, name)
+	if action == zone.ActionSetHeader {
+		h[name] = []string{p.Value}
+		if name == "Cookie" {
+			h[name] = cookie.Normalize(h[name])
+		}
+	}
+	return true
 }
 
 // rewrite replaces path and query. What does not normalise is counted as a rule's error and left.

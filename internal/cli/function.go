@@ -144,7 +144,8 @@ func (a *app) functionTestCommand() *cobra.Command {
 		Use:   "test ZONE NAME --request FILE",
 		Short: "Call a function on this machine as a node would, and tell what it answers and takes",
 		Long: `Call a function on this machine as a node would, and tell what it answers and takes. The function is the edited one, or with
---module what a file has; then nothing is asked of a control plane. Its bounds are its own, or the defaults of a plan. Rules are not run, and client is who asks, whatever proxies the zone trusts.
+--module what a file has; then nothing is asked of a control plane. Its bounds are its own, or the defaults of a plan. Rules are not run. Of a client
+that is one of the zone's trusted_proxies, X-Forwarded-For and X-Forwarded-Proto are believed, as by nodes; with --module no proxy is known.
 What is told of the answer is what a client gets of it.
 FILE is that of gdn rules test, with the request's body:
 
@@ -165,11 +166,8 @@ FILE is that of gdn rules test, with the request's body:
 			if err != nil {
 				return err
 			}
-			seen, err := in.request(name)
-			if err != nil {
-				return fmt.Errorf("%s: %w", file, err)
-			}
 			var f zone.Function
+			settings := new(zone.Settings)
 			if module == "" {
 				c, err := a.client()
 				if err != nil {
@@ -180,6 +178,13 @@ FILE is that of gdn rules test, with the request's body:
 					return err
 				}
 				f = *edited
+				if settings, _, err = c.Settings(cmd.Context(), args[0]); err != nil {
+					return err
+				}
+			}
+			seen, err := in.request(name, settings)
+			if err != nil {
+				return fmt.Errorf("%s: %w", file, err)
 			}
 			if err := flags.apply(&f); err != nil {
 				return err
@@ -237,7 +242,9 @@ func (a *app) testFunction(cmd *cobra.Command, name string, f zone.Function, r *
 	case err == nil:
 		defer resp.Close()
 		h := make(http.Header, len(resp.Header)+1)
-		web.FunctionAnswer(h, resp)
+		if web.FunctionAnswer(h, resp); r.Method == http.MethodHead {
+			resp.Body = nil
+		}
 		delete(h, "Cache-Tag")      // which the cache keeps
 		delete(h, "Content-Length") // that of the body
 		o.Status, o.Headers, o.Body, usage = resp.Status, h, string(resp.Body), resp.Usage

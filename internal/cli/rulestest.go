@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/net/http/httpguts"
 
 	"github.com/guardyn-edge/guardyn/api"
 	"github.com/guardyn-edge/guardyn/edge/rules"
@@ -28,8 +30,8 @@ type testRequest struct {
 	TLSVersion string            `json:"tls_version"`
 }
 
-// request is what rules see of the file's request; the error joins all that is wrong with it.
-func (t testRequest) request(z zone.Name) (*rules.Request, error) {
+// request is what rules see of the file's request, in a zone with those settings; the error joins all that is wrong with it.
+func (t testRequest) request(z zone.Name, s *zone.Settings) (*rules.Request, error) {
 	var problems []error
 	bad := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
 	r := &rules.Request{Method: t.Method, Version: t.Version, SNI: t.SNI, TLSVersion: t.TLSVersion, Header: http.Header{}, Zone: z.String()}
@@ -48,15 +50,19 @@ func (t testRequest) request(z zone.Name) (*rules.Request, error) {
 			bad("url: %w", err)
 		}
 	}
-	if t.Method == "" {
+	switch t.Method {
+	case "":
 		r.Method = http.MethodGet
+	case http.MethodConnect, http.MethodTrace:
+		bad("method %s is not served: nodes answer 405", t.Method)
+	default:
+		if !httpguts.ValidHeaderFieldName(t.Method) {
+			bad("method %q is none: nodes answer 400", t.Method)
+		}
 	}
-	client := t.Client
-	if client == "" {
-		client = "192.0.2.1"
-	}
-	if r.Client, err = netip.ParseAddr(client); err != nil {
-		bad("client %q is not an address", client)
+	peer, err := t.peer()
+	if err != nil {
+		bad("client %q is not an address", t.Client)
 	}
 	if r.Version == "" {
 		r.Version = "1.1"
@@ -81,6 +87,9 @@ func (t testRequest) request(z zone.Name) (*rules.Request, error) {
 		if strings.EqualFold(name, "host") {
 			bad("headers: the host is in the url")
 		}
+		if !httpguts.ValidHeaderFieldName(name) || !httpguts.ValidHeaderFieldValue(value) {
+			bad("headers: %q: %q is no field: nodes answer 400", name, value)
+		}
 		key := http.CanonicalHeaderKey(name)
 		if _, twice := r.Header[key]; twice {
 			bad("headers: %s is there twice", name)
@@ -91,8 +100,17 @@ func (t testRequest) request(z zone.Name) (*rules.Request, error) {
 	if asked.ProtoMajor == 1 {
 		asked.ProtoMinor = int(r.Version[len(r.Version)-1] - '0')
 	}
-	web.CleanRequest(&asked)
-	return r, errors.Join(problems...)
+	if len(problems) > 0 {
+		return nil, errors.Join(problems...)
+	}
+	r.Client, r.Scheme, err = web.Receive(&asked, s, peer, r.Scheme)
+	return r, err
+}
+
+// peer is who connects.
+func (t testRequest) peer() (netip.Addr, error) {
+	a, err := netip.ParseAddr(cmp.Or(t.Client, "192.0.2.1"))
+	return a.Unmap().WithZone(""), err
 }
 
 func (a *app) rulesTestCommand() *cobra.Command {
@@ -101,12 +119,13 @@ func (a *app) rulesTestCommand() *cobra.Command {
 		Use:   "test ZONE --request FILE",
 		Short: "Explain what the edited rules of a zone do with a request, before they are published",
 		Long: `Explain what the edited rules of a zone do with a request, before they are published. Nothing is sent to an origin and
-no rate limit counts. FILE is YAML or JSON (- is standard input):
+no rate limit counts. Of a client that is one of the zone's trusted_proxies, X-Forwarded-For and X-Forwarded-Proto are believed, as by
+nodes. FILE is YAML or JSON (- is standard input):
 
   method: POST                            default GET
   url: https://www.example.com/path?a=1   absolute; its host is in the zone
   headers: {user-agent: curl/8}           a request has no others; what nodes take from a client's is left out
-  client: 192.0.2.7                       default 192.0.2.1
+  client: 192.0.2.7                       who connects; default 192.0.2.1
   version: "2"                            1.0, 1.1 (default) or 2
   sni: www.example.com                    of https; default the host
   tls_version: "1.3"                      of https; 1.2 or 1.3 (default)`,
@@ -127,7 +146,7 @@ no rate limit counts. FILE is YAML or JSON (- is standard input):
 			if err != nil {
 				return err
 			}
-			r, err := in.request(z.Name)
+			r, err := in.request(z.Name, &z.Settings)
 			if err != nil {
 				return fmt.Errorf("%s: %w", file, err)
 			}
@@ -135,7 +154,14 @@ no rate limit counts. FILE is YAML or JSON (- is standard input):
 			if err != nil {
 				return fmt.Errorf("%s: %w", z.Name, err)
 			}
+			peer, err := in.peer()
+			if err != nil {
+				return err
+			}
 			outcome := runRules(z, set, r)
+			if peer != r.Client {
+				outcome.Proxy = peer.String()
+			}
 			if a.json {
 				return a.printJSON(outcome)
 			}
@@ -146,7 +172,7 @@ no rate limit counts. FILE is YAML or JSON (- is standard input):
 	return cmd
 }
 
-// editedRules reads the rulesets, the lists and the cache policy of a zone as they are edited.
+// editedRules reads the rulesets, the lists, the cache policy and the settings of a zone as they are edited.
 func editedRules(ctx context.Context, c *api.Client, name string) (*zone.Zone, error) {
 	row, err := c.Zone(ctx, name)
 	if err != nil {
@@ -181,5 +207,10 @@ func editedRules(ctx context.Context, c *api.Client, name string) (*zone.Zone, e
 		return nil, err
 	}
 	z.CachePolicy = *policy
+	settings, _, err := c.Settings(ctx, row.ID)
+	if err != nil {
+		return nil, err
+	}
+	z.Settings = *settings
 	return z, nil
 }

@@ -29,7 +29,7 @@ type cacheOutcome struct {
 }
 
 // cachePart is what the cache does for a request, once the rules have made of it what they do.
-func (o *testOutcome) cachePart(p *cache.Policy, r *rules.Request) *cacheOutcome {
+func (o *testOutcome) cachePart(z *zone.Zone, p *cache.Policy, r *rules.Request) *cacheOutcome {
 	switch why := web.Uncacheable(r.Header); {
 	case o.Status != 0:
 		return nil // it is answered before
@@ -41,6 +41,9 @@ func (o *testOutcome) cachePart(p *cache.Policy, r *rules.Request) *cacheOutcome
 		return &cacheOutcome{Without: "rule"}
 	case why != "":
 		return &cacheOutcome{Without: why}
+	}
+	if key := (cache.Key{Zone: z.ID, Scheme: r.Scheme, Host: r.Host, Path: r.Path, Query: p.Query.Of(r.Query)}); key.Len() > cache.MaxKey {
+		return &cacheOutcome{Without: "key"}
 	}
 	out := &cacheOutcome{
 		Key: r.Scheme + "://" + r.Host + target(r.Path, p.Query.Of(r.Query)), Function: o.Function,

@@ -27,6 +27,9 @@ type ruleOutcome struct {
 // testOutcome is what the rules make of a request. Status is 0 when it goes to the origin.
 type testOutcome struct {
 	Rules    []ruleOutcome `json:"rules"`
+	// Client is who asks. Proxy is the trusted proxy that told, empty when nobody did.
+	Client   string        `json:"client"`
+	Proxy    string        `json:"proxy,omitempty"`
 	Status   int           `json:"status,omitzero"`
 	Location string        `json:"location,omitempty"`
 	Method   string        `json:"method"`
@@ -44,7 +47,8 @@ type testOutcome struct {
 
 // runRules does with r what a node does, phase by phase.
 func runRules(z *zone.Zone, set *rules.Set, r *rules.Request) *testOutcome {
-	out := &testOutcome{Rules: []ruleOutcome{}}
+	out := &testOutcome{Rules: []ruleOutcome{}, Client: r.Client.String()}
+	out.Status, out.Location = web.ToHTTPS(&z.Settings, r.Scheme, r.Host, r.Path, r.Query)
 	var skipped []zone.Phase
 	policy := cache.NewPolicy(z.CachePolicy)
 	for _, phase := range zone.Phases() {
@@ -83,7 +87,7 @@ func runRules(z *zone.Zone, set *rules.Set, r *rules.Request) *testOutcome {
 			out.Rules = append(out.Rules, o)
 		}
 	}
-	out.Cache = out.cachePart(policy, r)
+	out.Cache = out.cachePart(z, policy, r)
 	out.Method, out.Host, out.Path, out.Query, out.Headers = r.Method, r.Host, r.Path, r.Query, r.Header
 	return out
 }
@@ -131,11 +135,8 @@ func (o *testOutcome) act(action zone.Action, p zone.Parameters, r *rules.Reques
 	case zone.ActionCache:
 		return cacheRule(p)
 	case zone.ActionSetHeader, zone.ActionRemoveHeader:
-		settable := fieldname.SettableInRequest
-		if o.response {
-			settable = fieldname.SettableInAnswer
-		}
-		if !settable(name) {
+		settable := o.response && fieldname.SettableInAnswer(name) || !o.response && web.ChangeRequest(r.Header, action, &p)
+		if !settable {
 			return "does nothing: " + name + " is the node's"
 		}
 		verb := "removes " + name
@@ -144,10 +145,6 @@ func (o *testOutcome) act(action zone.Action, p zone.Parameters, r *rules.Reques
 		}
 		if o.response {
 			return verb + " of the answer"
-		}
-		delete(r.Header, name)
-		if action == zone.ActionSetHeader {
-			r.Header[name] = []string{p.Value}
 		}
 		return verb
 	}
@@ -162,6 +159,9 @@ func target(path, query string) string {
 }
 
 func (a *app) printRuleTest(o *testOutcome) error {
+	if o.Proxy != "" {
+		a.printf("asked by %s, as trusted proxy %s tells\n", o.Client, o.Proxy)
+	}
 	var phase zone.Phase
 	for _, rule := range o.Rules {
 		if rule.Phase != phase {
