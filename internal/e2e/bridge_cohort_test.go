@@ -49,7 +49,8 @@ func newBridgeDoc() bridgeDoc {
 	return bridgeDoc{plantID: "gdn-plant", plantAlive: 30, cloudAlive: 30}
 }
 
-const trial = ", confirm_window: 15s, soak: 1s"
+// trial has members prove what they found again within two seconds, also on a machine that has other work.
+const trial = ", confirm_window: 20s, soak: 4s"
 
 func (d bridgeDoc) text(c *bridgeCohort) string {
 	plant, cloud := c.plantAddr, c.cloudAddr

@@ -129,7 +129,7 @@ func (c *cohortFleet) rolledBack() func([]sample) {
 // confirmed: the cohort tries it, proves that it works, and only then it is live.
 func (c *cohortFleet) confirmed() func([]sample) {
 	c.next()
-	r := c.propose("--confirm-window", "20s", "--soak", "2s")
+	r := c.propose("--confirm-window", "1m", "--soak", "4s")
 	ended := c.ends(r.ID, exitGood)
 	if ended.State != "confirmed" {
 		c.t.Errorf("it is %s", ended.State)

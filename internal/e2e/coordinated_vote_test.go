@@ -59,7 +59,7 @@ func (c *cohortFleet) diesBeforeItsVote() func([]sample) {
 	c.next()
 	n := c.members[3]
 	n.stop(c)
-	r := c.propose("--deadline", "4s", "--confirm-window", "20s", "--soak", "1s")
+	r := c.propose("--deadline", "10s", "--confirm-window", "20s", "--soak", "4s")
 	c.voted(r, 4)
 	n.kill()
 	ended := c.ends(r.ID, exitAborted)

@@ -20,7 +20,7 @@ func (c *cohortFleet) neverConverges() func([]sample) {
 	c.next()
 	far := c.startOrigin(c.t, "127.0.0.2:0")
 	c.f.gdn("pool", "set", "one.test", "far", c.f.file("far.yaml", "origins:\n  - {name: far, address: \""+far+"\"}\n"))
-	r := c.propose("--confirm-window", "4s", "--soak", "1s")
+	r := c.propose("--confirm-window", "12s", "--soak", "4s")
 	ended := c.ends(r.ID, exitReverted)
 	if !strings.Contains(ended.Reason, n.name) && !strings.Contains(ended.Reason, n.id) {
 		c.t.Errorf("the reason does not name the node: %s", ended.Reason)
@@ -87,7 +87,7 @@ func (c *cohortFleet) gone() func([]sample) {
 	before := c.live
 	c.next()
 	flaps := c.flaps()
-	r := c.propose("--confirm-window", "8s", "--soak", "4s")
+	r := c.propose("--confirm-window", "16s", "--soak", "8s")
 	c.serve(r.Generation, c.members...)
 	// One control plane dies; the other lives, and gets no answer from the database.
 	c.data.cut()
@@ -128,13 +128,13 @@ func (c *cohortFleet) cutOff() func([]sample) {
 	n := c.members[1]
 	flaps := c.flaps()
 	flaps[1]++
-	r := c.propose("--confirm-window", "12s", "--soak", "6s")
+	r := c.propose("--confirm-window", "20s", "--soak", "10s")
 	// Evidence lives for half of the soak, and is renewed three times in that time: what holds for most of the soak lasts to its end.
 	c.f.await("everybody has converged for a while", func() error {
 		var converged int
 		if err := c.db.QueryRow(c.t.Context(), `
 			SELECT count(*) FROM barrier.ballot
-			WHERE generation = $1 AND converged_since < clock_timestamp() - interval '4.8 s'`, r.Generation).Scan(&converged); err != nil {
+			WHERE generation = $1 AND converged_since < clock_timestamp() - interval '8 s'`, r.Generation).Scan(&converged); err != nil {
 			return err
 		}
 		if converged < len(c.members) {

@@ -118,6 +118,12 @@ func bridgeDocument(window string, sessions ...string) []byte {
 	return []byte(s)
 }
 
+// Trials: one that has time to confirm, and one that is to fail, which takes all of its window. See soak.
+const (
+	confirms = ", confirm_window: 60s, soak: 4s"
+	reverts  = ", confirm_window: 12s, soak: 4s"
+)
+
 // TestBridgeCohorts runs whole cohorts of real hosts over real stores: a change by any member, one that is taken back, one that is
 // refused.
 func TestBridgeCohorts(t *testing.T) {
@@ -136,7 +142,7 @@ func TestBridgeCohorts(t *testing.T) {
 			for _, id := range []string{"a", "b", "c"} {
 				cfg := host.BridgeConfig{
 					Member: id, Name: "ours", Cohort: "ours", Source: src, RolloutStore: store, StateDir: filepath.Join(t.TempDir(), id),
-					Initial: bridgeDocument(", confirm_window: 40s, soak: 1s", "s"), Timing: barrier.Timing{Poll: 100 * time.Millisecond}, Lease: time.Second, Poll: 50 * time.Millisecond,
+					Initial: bridgeDocument(confirms, "s"), Timing: barrier.Timing{Poll: 100 * time.Millisecond}, Lease: time.Second, Poll: 50 * time.Millisecond,
 				}
 				if src == "" {
 					cfg.Source = "file:" + filepath.Join(t.TempDir(), id+".yaml")
@@ -153,7 +159,7 @@ func TestBridgeCohorts(t *testing.T) {
 				}
 				return m.client.Put(t.Context(), doc, etag, false)
 			}
-			out, err := put(members[1], bridgeDocument(", confirm_window: 40s, soak: 1s", "s", "x"))
+			out, err := put(members[1], bridgeDocument(confirms, "s", "x"))
 			if err != nil || out.Version != 2 || out.Rollout == nil {
 				t.Fatalf("put: %+v, %v", out, err)
 			}
@@ -169,14 +175,14 @@ func TestBridgeCohorts(t *testing.T) {
 				m.runs(t, 3)
 			}
 			ends(t, members[0], barrier.Confirmed) // on the terms of what ran before
-			if out, err = put(members[1], bridgeDocument(", confirm_window: 4s, soak: 1s", "s")); err != nil {
+			if out, err = put(members[1], bridgeDocument(reverts, "s")); err != nil {
 				t.Fatal(err)
 			}
 			for _, m := range members {
 				m.runs(t, 4)
 			}
 			ends(t, members[0], barrier.Committed)
-			if out, err = put(members[1], bridgeDocument(", confirm_window: 4s, soak: 1s", "s", "sick")); err != nil {
+			if out, err = put(members[1], bridgeDocument(reverts, "s", "sick")); err != nil {
 				t.Fatal(err)
 			}
 			for _, m := range members {

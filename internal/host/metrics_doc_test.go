@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/guardyn-edge/guardyn/edge/perzone"
 	"github.com/guardyn-edge/guardyn/internal/host"
@@ -94,7 +93,7 @@ func TestMetricsAreDocumented(t *testing.T) {
 	f.serves("1", "one")
 	f.tells(map[string]any{"cohort": true, "stale": false})
 	f.edit("2", one)
-	if ro := f.apply(window(20*time.Second, time.Second)); ro.State != "confirmed" {
+	if ro := f.apply(toConfirm()); ro.State != "confirmed" {
 		t.Fatalf("%+v", ro)
 	}
 	if res, err := http.Get("http://" + f.control.Addr() + "/nothing"); err != nil {

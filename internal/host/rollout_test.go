@@ -116,9 +116,19 @@ func (f *fleet) apply(o *api.RolloutOptions) *api.Rollout {
 	return ro
 }
 
-func window(d, soak time.Duration) *api.RolloutOptions {
-	w, s := api.Duration(d), api.Duration(soak)
-	return &api.RolloutOptions{Mode: "coordinated", ConfirmWindow: &w, Soak: &s}
+// soak of all trials: nodes prove what they found again within half of it, and tell what does not work while less than it remains. Both
+// must be in time on a machine that has other work.
+const soak = 4 * time.Second
+
+// toConfirm is a trial that confirms as soon as it may.
+func toConfirm() *api.RolloutOptions { return window(time.Minute, soak) }
+
+// toRevert is a trial that is to fail, which takes all of its window.
+func toRevert() *api.RolloutOptions { return window(3*soak, soak) }
+
+func window(d, s time.Duration) *api.RolloutOptions {
+	confirm, proof := api.Duration(d), api.Duration(s)
+	return &api.RolloutOptions{Mode: "coordinated", ConfirmWindow: &confirm, Soak: &proof}
 }
 
 // eventually waits until every node is as it is asked to be.
@@ -256,7 +266,7 @@ func TestRollouts(t *testing.T) {
 			f.metric(metrics, `guardyn_rollout_resolved_total{outcome="committed",reason=""} 1`)
 
 			f.edit("3", two)
-			if ro = f.apply(window(20*time.Second, time.Second)); ro.State != "confirmed" || ro.Generation != 3 {
+			if ro = f.apply(toConfirm()); ro.State != "confirmed" || ro.Generation != 3 {
 				t.Fatalf("%+v", ro)
 			}
 			for _, m := range ro.Members {
@@ -270,7 +280,7 @@ func TestRollouts(t *testing.T) {
 
 			// An origin that refuses connections: the host and the pool fail. The window is long enough for the nodes to have said so.
 			f.edit("4", "127.0.0.1:1")
-			if ro = f.apply(window(10*time.Second, time.Second)); ro.State != "reverted" || !strings.Contains(ro.Reason, "www.example.com") {
+			if ro = f.apply(toRevert()); ro.State != "reverted" || !strings.Contains(ro.Reason, "www.example.com") {
 				t.Fatalf("%+v", ro)
 			}
 			f.serves("3", "two")

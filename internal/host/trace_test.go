@@ -136,7 +136,7 @@ func TestRolloutIsOneTrace(t *testing.T) {
 	f.tells(map[string]any{"cohort": true, "stale": false})
 
 	f.edit("2", one)
-	confirmed := f.apply(window(20*time.Second, time.Second))
+	confirmed := f.apply(toConfirm())
 	if confirmed.State != "confirmed" {
 		t.Fatalf("%+v", confirmed)
 	}
@@ -191,7 +191,7 @@ func TestRolloutIsOneTrace(t *testing.T) {
 	}
 
 	f.edit("3", "127.0.0.1:1")
-	reverted := f.apply(window(3*time.Second, time.Second))
+	reverted := f.apply(toRevert())
 	if reverted.State != "reverted" {
 		t.Fatalf("%+v", reverted)
 	}
