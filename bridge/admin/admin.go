@@ -31,6 +31,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/guardyn-edge/guardyn/barrier"
+	"github.com/guardyn-edge/guardyn/barrier/metrics"
 	"github.com/guardyn-edge/guardyn/bridge/document"
 	"github.com/guardyn-edge/guardyn/bridge/host"
 	"github.com/guardyn-edge/guardyn/bridge/source"
@@ -62,9 +63,13 @@ func NewServer(h *host.Host, o Options) (*http.Server, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
+	own := &collector{h: h, now: o.Now}
+	if o.Rollouts != nil {
+		own.row = metrics.NewRow(o.Rollouts, o.Now)
+	}
 	reg := prometheus.NewRegistry()
 	all := append([]prometheus.Collector{
-		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), &collector{h: h, rollouts: o.Rollouts, now: o.Now},
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), own,
 	}, o.Collectors...)
 	for _, c := range all {
 		if err := reg.Register(c); err != nil {

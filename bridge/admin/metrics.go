@@ -1,13 +1,11 @@
 package admin
 
 import (
-	"context"
-	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/guardyn-edge/guardyn/barrier"
+	"github.com/guardyn-edge/guardyn/barrier/metrics"
 	"github.com/guardyn-edge/guardyn/bridge"
 	"github.com/guardyn-edge/guardyn/bridge/host"
 	"github.com/guardyn-edge/guardyn/bridge/source"
@@ -15,22 +13,10 @@ import (
 
 // collector reads what the host knows when it is scraped.
 type collector struct {
-	h        *host.Host
-	rollouts barrier.Reader // nil: none
-	now      func() time.Time
-
-	mu   sync.Mutex
-	at   time.Time // of row
-	row  barrier.Row
-	read bool
+	h   *host.Host
+	row *metrics.Row // nil: there are no rollouts
+	now func() time.Time
 }
-
-// rowAge is how old the row may be, and rowTimeout how long reading it may take: /metrics needs no token, and must not be a way to
-// make the store work.
-const (
-	rowAge     = time.Second
-	rowTimeout = 2 * time.Second
-)
 
 func desc(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc("guardyn_bridge_"+name, help, labels, nil)
@@ -54,10 +40,6 @@ var (
 	descMessages  = desc("route_messages_total", "Messages of the route, by what became of them.", "route", "outcome")
 	descInFlight  = desc("route_in_flight", "Messages that were taken and are not confirmed by the target.", "route")
 
-	descState       = rolloutDesc("state", "1 for the state that the newest rollout is in, 0 for the others.", "state")
-	descAcks        = rolloutDesc("acks", "Acknowledgements of the newest rollout that count: of members that have not been restarted since.")
-	descEpoch       = rolloutDesc("epoch_size", "Members whose acknowledgement the newest rollout takes.")
-	descRoster      = rolloutDesc("roster_size", "Members of the cohort.")
 	descResolved    = rolloutDesc("resolved_total", "Rollouts that this member has seen end, by outcome and kind of reason.", "outcome", "reason")
 	descDiverged    = rolloutDesc("diverged", "1 while this member cannot follow what the cohort has decided.")
 	descTerminal    = rolloutDesc("terminal", "1 while this member has given up for now on building or running what was decided.")
@@ -69,9 +51,6 @@ var (
 	rungs         = []host.Rung{host.Standalone, host.Refuse, host.Coordinated, host.Window}
 	sourceStates  = []source.State{source.Present, source.Missing, source.Failed}
 	sessionStates = []bridge.SessionState{bridge.Connecting, bridge.Connected, bridge.Standby, bridge.Stopping}
-	rolloutStates = []barrier.State{
-		barrier.Proposed, barrier.Staging, barrier.Committed, barrier.Aborted, barrier.Confirmed, barrier.Reverted,
-	}
 )
 
 // Describe sends nothing: which metrics there are follows what runs.
@@ -140,44 +119,7 @@ func (c *collector) collectRollouts(s scrape, r *host.RolloutStatus) {
 	for x, n := range c.h.Resolved() {
 		s.count(descResolved, n, string(x.Outcome), x.Reason)
 	}
-	row, ok := c.current()
-	if !ok {
-		return
+	if c.row != nil {
+		c.row.Collect(s)
 	}
-	s.gauge(descRoster, float64(len(row.Roster.Members)))
-	ro := row.Rollout
-	if ro == nil {
-		return
-	}
-	for _, x := range rolloutStates {
-		s.flag(descState, x == ro.State, string(x))
-	}
-	acks := 0
-	for _, seat := range row.Seats {
-		if seat.Counts() && seat.Ballot.Vote == barrier.Acked {
-			acks++
-		}
-	}
-	s.gauge(descAcks, float64(acks))
-	s.gauge(descEpoch, float64(ro.EpochSize))
-}
-
-// current reads the row, unless it was read a moment ago; of several scrapes at once one does.
-func (c *collector) current() (barrier.Row, bool) {
-	if c.rollouts == nil {
-		return barrier.Row{}, false
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	now := c.now()
-	if c.read && now.Sub(c.at) < rowAge && !now.Before(c.at) {
-		return c.row, true
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), rowTimeout)
-	defer cancel()
-	row, err := c.rollouts.Current(ctx)
-	if c.read = err == nil; c.read {
-		c.row, c.at = row, now
-	}
-	return row, c.read
 }

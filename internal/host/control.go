@@ -17,6 +17,7 @@ import (
 	"golang.org/x/net/netutil"
 
 	"github.com/guardyn-edge/guardyn/api"
+	"github.com/guardyn-edge/guardyn/barrier/metrics"
 	"github.com/guardyn-edge/guardyn/barrier/sqlstore"
 	"github.com/guardyn-edge/guardyn/control"
 	"github.com/guardyn-edge/guardyn/internal/telemetry"
@@ -101,7 +102,7 @@ func (c *Control) start(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	reg.MustRegister(&rolloutCollector{svc: c.svc, cohort: c.cohort, now: time.Now})
+	reg.MustRegister(resolvedCollector{c.svc}, metrics.NewRow(c.cohort, time.Now))
 	schema, err := schemasOf(ctx, c.db)
 	if err != nil {
 		return err
