@@ -22,6 +22,9 @@ const challenge = `Bearer realm="guardyn"`
 // statusClientGone is what the log says of an answer that nobody waits for; it is never sent.
 const statusClientGone = 499
 
+// nothingHere is the answer for what does not exist, and for what does not exist for the token that asked.
+const nothingHere = "There is nothing at this path."
+
 // sentinels is the table from errors to answers for those that say nothing more; the first match counts. With
 // an empty detail the error's own text is given.
 var sentinels = []struct {
@@ -31,7 +34,7 @@ var sentinels = []struct {
 	detail string
 }{
 	{control.ErrUnauthenticated, http.StatusUnauthorized, "unauthenticated", "A valid token is needed: Authorization: Bearer gdn_…"},
-	{control.ErrNoRoute, http.StatusNotFound, "not_found", "There is nothing at this path."},
+	{control.ErrNoRoute, http.StatusNotFound, "not_found", nothingHere},
 	{control.ErrNotFound, http.StatusNotFound, "not_found", ""},
 	{control.ErrForbidden, http.StatusForbidden, "forbidden", ""},
 	{control.ErrExists, http.StatusConflict, "exists", ""},

@@ -111,7 +111,7 @@ func (n *NodeClient) Poll(ctx context.Context, p nodeproto.Poll) (nodeproto.Answ
 		return nodeproto.Answer{}, cause
 	}
 	if err != nil {
-		return nodeproto.Answer{}, ahead(causeOf(ctx, err))
+		return nodeproto.Answer{}, n.refused(causeOf(ctx, err))
 	}
 	defer resp.Body.Close()
 	return n.read(ctx, cancel, resp, p)
@@ -200,14 +200,19 @@ func (n *NodeClient) Ack(ctx context.Context, a nodeproto.Ack) error {
 	ctx, cancel := context.WithTimeout(ctx, answerSlack)
 	defer cancel()
 	_, err := n.c.do(ctx, request{method: http.MethodPost, path: "/v1/node/ack", body: a}, nil)
-	return ahead(err)
+	return n.refused(err)
 }
 
-// ahead marks the answer that says that this node is ahead of the control plane.
-func ahead(err error) error {
+// refused marks the answer that says that this node is ahead of the control plane, and says what to look at when its token does not
+// count: there is none such (401), or it is a person's, for whom there is nothing at a node's paths (404).
+func (n *NodeClient) refused(err error) error {
 	var e *Error
-	if errors.As(err, &e) && e.Status == http.StatusConflict && e.Code == "node_ahead" {
+	switch {
+	case !errors.As(err, &e):
+	case e.Status == http.StatusConflict && e.Code == "node_ahead":
 		return fmt.Errorf("%w: %w", nodeproto.ErrAhead, err)
+	case e.Code == "unauthenticated" || e.Code == "not_found":
+		return fmt.Errorf("control plane at %s: no node has this token; GUARDYN_NODE_TOKEN is what gdn node add printed: %w", n.c.base, err)
 	}
 	return err
 }

@@ -221,6 +221,34 @@ func TestNodeClientSilence(t *testing.T) {
 	})
 }
 
+// TestNodeClientToken: a token that is no node's is told as such, whatever the answer's own words are for.
+func TestNodeClientToken(t *testing.T) {
+	for _, row := range []struct {
+		name, problem string
+		status        int
+		says, not     string
+	}{
+		{"none such", `{"code":"unauthenticated","detail":"A valid token is needed."}`, http.StatusUnauthorized, "no node has this token; GUARDYN_NODE_TOKEN", ""},
+		{"a person's", `{"code":"not_found","detail":"There is nothing at this path."}`, http.StatusNotFound, "no node has this token; GUARDYN_NODE_TOKEN", ""},
+		{"another fault", `{"code":"busy","detail":"try again"}`, http.StatusServiceUnavailable, "try again", "GUARDYN_NODE_TOKEN"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			c := nodeClientOf(t, func(*http.Request) (*http.Response, error) {
+				return &http.Response{
+					StatusCode: row.status, Header: http.Header{"Content-Type": {"application/problem+json"}},
+					Body: io.NopCloser(strings.NewReader(row.problem)),
+				}, nil
+			})
+			_, polled := c.Poll(t.Context(), nodeproto.Poll{})
+			for what, err := range map[string]error{"poll": polled, "ack": c.Ack(t.Context(), nodeproto.Ack{})} {
+				if err == nil || !strings.Contains(err.Error(), row.says) || row.not != "" && strings.Contains(err.Error(), row.not) {
+					t.Errorf("%s: %v, want one that says %q", what, err, row.says)
+				}
+			}
+		})
+	}
+}
+
 func TestNewClientRefuses(t *testing.T) {
 	for name, row := range map[string]struct{ url, token string }{
 		"no scheme":      {"127.0.0.1:8080", "gdn_x"},

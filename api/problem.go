@@ -32,6 +32,9 @@ type Error struct {
 	Rollout *Rollout `json:"rollout,omitempty"`
 }
 
+// NothingHere reports that the path itself does not exist for whom the token speaks for, rather than something that was named.
+func (e *Error) NothingHere() bool { return e.Code == "not_found" && e.Detail == nothingHere }
+
 // Error prints the problem and what is in it, one line each, control characters escaped.
 func (e *Error) Error() string {
 	var b strings.Builder

@@ -131,7 +131,7 @@ func (s *Service) createNode(ctx context.Context, p Principal, name string, coho
 		a.Detail = detail(map[string]any{"cohort": true})
 	}
 	if err := s.store.CreateNode(ctx, n.Node, t, a); err != nil {
-		return NewNode{}, fmt.Errorf("node %q: %w", name, rosterRefused(err))
+		return NewNode{}, fmt.Errorf("node %q: %w", name, rosterRefused(unrepeated(err)))
 	}
 	return n, nil
 }
@@ -147,7 +147,7 @@ func (s *Service) DeleteNode(ctx context.Context, p Principal, ref string) error
 		return err
 	}
 	if err := s.store.DeleteNode(ctx, n.ID, s.entry(p, "", "node.delete", n.Name)); err != nil {
-		return fmt.Errorf("node %q: %w", ref, err)
+		return fmt.Errorf("node %q: %w", ref, unrepeated(err))
 	}
 	s.credentials.drop()
 	return nil

@@ -98,6 +98,16 @@ func normalizeRules(name string, rules []zone.Rule) ([]zone.Rule, error) {
 	return out, errors.Join(bad...)
 }
 
+// unrepeated is an answer of the store without the store's own name of what was asked for: who wraps it names that as people do.
+func unrepeated(err error) error {
+	for _, known := range []error{ErrNotFound, ErrExists} {
+		if errors.Is(err, known) {
+			return known
+		}
+	}
+	return err
+}
+
 func unjoinNil(err error) []error {
 	if err == nil {
 		return nil
@@ -180,7 +190,7 @@ func (o Objects[T]) stored(ctx context.Context, ws string, z ZoneRow, name strin
 		return Object[T]{Name: name, Revision: Absent}, nil
 	}
 	if err != nil {
-		return Object[T]{}, fmt.Errorf("%s of %s: %w", o.object(name), z.Name, err)
+		return Object[T]{}, fmt.Errorf("%s of %s: %w", o.object(name), z.Name, unrepeated(err))
 	}
 	return o.decode(z, row)
 }
@@ -220,7 +230,7 @@ func (o Objects[T]) put(ctx context.Context, p Principal, z ZoneRow, name string
 	row := ObjectRow{Kind: o.kind, Name: name, Body: body}
 	revision, err := o.s.store.PutObject(ctx, p.Workspace, z.ID, row, ifRevision, a)
 	if err != nil {
-		return Object[T]{}, fmt.Errorf("%s of %s: %w", o.object(name), z.Name, err)
+		return Object[T]{}, fmt.Errorf("%s of %s: %w", o.object(name), z.Name, unrepeated(err))
 	}
 	return Object[T]{Name: name, Value: v, Revision: revision}, nil
 }
@@ -242,7 +252,7 @@ func (o Objects[T]) Delete(ctx context.Context, p Principal, ref, name string, i
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("%s of %s: %w", o.object(n), z.Name, err)
+		return fmt.Errorf("%s of %s: %w", o.object(n), z.Name, unrepeated(err))
 	}
 	return nil
 }

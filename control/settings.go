@@ -45,7 +45,11 @@ func setAll(zn zone.Name, settings *zone.Settings, set map[string]string) error 
 	}
 	var problems []Problem
 	for _, key := range slices.Sorted(maps.Keys(set)) {
-		for _, e := range unjoinNil(settings.Set(key, set[key])) {
+		err := settings.Set(key, set[key])
+		if inner := errors.Unwrap(err); inner != nil {
+			err = inner // the key, which was before it, Object has
+		}
+		for _, e := range unjoinNil(err) {
 			problems = append(problems, Problem{
 				Zone: zn.String(), Object: "setting " + key, Code: "setting_invalid", Message: e.Error(),
 			})

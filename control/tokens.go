@@ -161,7 +161,7 @@ func (s *Service) RevokeToken(ctx context.Context, p Principal, id string) error
 	}
 	a := s.entry(p, p.Workspace, "token.revoke", string(tokenID))
 	if err := s.store.RevokeToken(ctx, ws, string(tokenID), s.now().UTC(), a); err != nil {
-		return fmt.Errorf("token %s: %w", tokenID, err)
+		return fmt.Errorf("token %s: %w", tokenID, unrepeated(err))
 	}
 	s.credentials.drop()
 	return nil

@@ -37,7 +37,7 @@ func (s *Service) CreateUser(ctx context.Context, p Principal, email string, ope
 	a := s.entry(p, "", "user.create", addr)
 	a.Detail = detail(map[string]any{"operator": operator})
 	if err := s.store.CreateUser(ctx, u, a); err != nil {
-		return User{}, fmt.Errorf("user %s: %w", addr, err)
+		return User{}, fmt.Errorf("user %s: %w", addr, unrepeated(err))
 	}
 	return u, nil
 }

@@ -39,7 +39,7 @@ func (s *Service) CreateWorkspace(ctx context.Context, p Principal, name, plan s
 		return Workspace{}, err
 	}
 	if err := s.store.CreateWorkspace(ctx, w, s.entry(p, w.ID, "workspace.create", w.Name)); err != nil {
-		return Workspace{}, fmt.Errorf("workspace %q: %w", w.Name, err)
+		return Workspace{}, fmt.Errorf("workspace %q: %w", w.Name, unrepeated(err))
 	}
 	return w, nil
 }
@@ -76,7 +76,7 @@ func (s *Service) UpdateWorkspace(ctx context.Context, p Principal, ref string, 
 	a := s.entry(p, w.ID, "workspace.update", before.Name)
 	a.Detail = detail(map[string]any{"name": w.Name, "plan": w.Plan})
 	if err := s.store.UpdateWorkspace(ctx, w, a); err != nil {
-		return Workspace{}, fmt.Errorf("workspace %q: %w", w.Name, err)
+		return Workspace{}, fmt.Errorf("workspace %q: %w", w.Name, unrepeated(err))
 	}
 	return w, nil
 }
@@ -93,7 +93,7 @@ func (s *Service) checkWorkspace(ctx context.Context, w Workspace) error {
 	case errors.Is(err, ErrNotFound):
 		problems = append(problems, Problem{
 			Object: "plan", Code: "plan_unknown",
-			Message: fmt.Sprintf("there is no plan %q; list the plans, or write this one first", w.Plan),
+			Message: fmt.Sprintf("there is no plan %q; GET /v1/plans lists them, PUT /v1/plans/NAME makes one", w.Plan),
 		})
 	case err != nil:
 		return err
