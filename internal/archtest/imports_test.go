@@ -103,7 +103,7 @@ var rooms = []room{
 	}},
 	{"internal/cli", []string{
 		"bridge", "bridge/admin", "bridge/document", "bridge/host", "bridge/run", "bridge/session",
-		"internal/cli", "internal/host", "api", "node", "edge", "edge/cache", "edge/function", "edge/perzone", "edge/rules", "edge/web", "store", "control", "snapshot", "seal", "zone",
+		"internal/cli", "internal/host", "internal/sqlconn", "api", "node", "edge", "edge/cache", "edge/function", "edge/perzone", "edge/rules", "edge/web", "store", "control", "snapshot", "seal", "zone",
 	}},
 	{"internal/e2e", []string{"internal/cli", "internal/host", "internal/testpg", "api", "seal", "snapshot", "zone", "internal/nodeproto"}},
 	{"internal/peerbench", []string{"seal", "internal/wat"}},

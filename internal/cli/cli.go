@@ -4,10 +4,12 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // Env is the world that a command runs in.
@@ -80,14 +82,15 @@ func (a *app) root() *cobra.Command {
 	)
 	root.SilenceErrors = true
 	root.SilenceUsage = true
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usagef(cmd, "%s", err)
-	})
+	root.SetFlagErrorFunc(flagError)
+	root.SetHelpCommand(helpCommand())
+	root.SetUsageTemplate(strings.Replace(root.UsageTemplate(), "{{if .HasAvailableSubCommands}}\n  {{.CommandPath}} [command]{{end}}",
+		"{{if and .HasAvailableSubCommands (not .Annotations."+onlyGroups+")}}\n  {{.CommandPath}} COMMAND{{end}}", 1))
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.apiURL, "api-url", "", "control plane's `URL` (default $GUARDYN_API_URL, else "+defaultAPIURL+")")
 	flags.StringVar(&a.tokenFile, "token-file", "", "`FILE` that holds the token (default: the token in $GUARDYN_TOKEN)")
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
-		if cmd.Name() == "completion" || cmd.HasParent() && cmd.Parent().Name() == "completion" || strings.HasPrefix(cmd.Name(), "__") {
+		if cmd.Name() == "completion" || cmd.Name() == "help" || cmd.HasParent() && cmd.Parent().Name() == "completion" || strings.HasPrefix(cmd.Name(), "__") {
 			return nil
 		}
 		return a.checkEnviron()
@@ -95,29 +98,74 @@ func (a *app) root() *cobra.Command {
 	return root
 }
 
+// onlyGroups marks a command whose one line of usage says that it needs another.
+const onlyGroups = "onlyGroups"
+
 // group returns a command that only holds others. Called by itself, or with a name that it does not hold,
 // it is a usage error.
 func group(use, short string, commands ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   use,
-		Short: short,
-		Args:  cobra.ArbitraryArgs,
+		Use:                   use + " COMMAND",
+		Short:                 short,
+		Args:                  cobra.ArbitraryArgs,
+		Annotations:           map[string]string{onlyGroups: "yes"},
+		DisableFlagsInUseLine: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				cmd.SetOut(cmd.ErrOrStderr())
 				_ = cmd.Help()
 				return usagef(cmd, "%s needs a command", cmd.CommandPath())
 			}
-			err := usagef(cmd, "unknown command %q for %s", args[0], cmd.CommandPath())
-			if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-				err.hint = "did you mean " + cmd.CommandPath() + " " + near[0] + "?"
-			}
-			return err
+			return unknownCommand(cmd, args[0])
 		},
 	}
 	cmd.SuggestionsMinimumDistance = 2
 	cmd.AddCommand(commands...)
 	return cmd
+}
+
+func unknownCommand(cmd *cobra.Command, name string) error {
+	err := usagef(cmd, "unknown command %q for %s", name, cmd.CommandPath())
+	if near := cmd.SuggestionsFor(name); len(near) > 0 {
+		err.hint = "did you mean " + cmd.CommandPath() + " " + near[0] + "?"
+	}
+	return err
+}
+
+// helpCommand prints the help of a command; of one that does not exist it is a usage error, as the command is.
+func helpCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:                   "help [COMMAND]...",
+		Short:                 "Print the help of a command, as its --help does",
+		DisableFlagsInUseLine: true,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			found, rest, err := cmd.Root().Find(args)
+			if err != nil {
+				return usagef(cmd, "%s", err)
+			}
+			if len(rest) > 0 {
+				return unknownCommand(found, rest[0])
+			}
+			found.InitDefaultHelpFlag()
+			return found.Help()
+		},
+	}
+}
+
+// flagError says what is wrong with a flag's value in the words of the command line.
+func flagError(cmd *cobra.Command, err error) error {
+	var invalid *pflag.InvalidValueError
+	if !errors.As(err, &invalid) {
+		return usagef(cmd, "%s", err)
+	}
+	what := invalid.Unwrap().Error()
+	switch invalid.GetFlag().Value.Type() {
+	case "duration":
+		what = "write a number with its unit, as in 90s or 1h30m"
+	case "int":
+		what = "write a whole number"
+	}
+	return usagef(cmd, "--%s %q: %s", invalid.GetFlag().Name, invalid.GetValue(), what)
 }
 
 // args returns an argument check of between least and most arguments whose failure is a usage error; most

@@ -57,7 +57,7 @@ func explainAPI(err error) (message, next string) {
 	}
 	switch {
 	case e.Code == "unexpected_answer":
-		return "", "check GUARDYN_API_URL (or --api-url)"
+		return "", "check GUARDYN_API_URL (or --api-url): its host and port, and https:// where the control plane has a certificate"
 	case e.Code == "plan_changed":
 		return "", "somebody edited meanwhile; gdn plan prints what would be published now"
 	case e.Code == "conflict":
@@ -78,6 +78,8 @@ func explainAPI(err error) (message, next string) {
 		return "", "set GUARDYN_TOKEN (or --token-file) to a token of this control plane; gdn dev writes one to dev.env"
 	case e.Status == http.StatusForbidden:
 		return "", "the token's role in the workspace does not allow this; ask an admin of the workspace"
+	case e.NothingHere():
+		return "this token may not do that", "gdn status tells its workspace; publishing, nodes, users and workspaces need an operator's token"
 	case e.Status == http.StatusNotFound:
 		return "", "check the name and that the token is of the right workspace (gdn status tells); some commands need an operator's token"
 	case e.Status == http.StatusPreconditionFailed:

@@ -1,12 +1,14 @@
 package cli_test
 
 import (
+	"bytes"
 	"path/filepath"
 	"reflect"
 	"regexp"
 	"strings"
 	"testing"
 
+	"github.com/guardyn-edge/guardyn/internal/cli"
 	"github.com/guardyn-edge/guardyn/zone"
 )
 
@@ -73,5 +75,27 @@ func TestTheGuideHasEveryWord(t *testing.T) {
 			key = "error_pages."
 		}
 		expect("setting", key)
+	}
+}
+
+// TestRunningAFleetHasEveryVariable: what the two processes of a fleet read from the environment stands in the tables for operators too.
+func TestRunningAFleetHasEveryVariable(t *testing.T) {
+	page := prose(t, "../../docs/operations/running.md")
+	variable := regexp.MustCompile(`GUARDYN_[A-Z0-9_]*[A-Z0-9]`)
+	for _, command := range []string{"serve", "edge"} {
+		var help, errs bytes.Buffer
+		if code := cli.Run(t.Context(), []string{command, "--help"}, cli.Env{Stdout: &help, Stderr: &errs}); code != 0 {
+			t.Fatalf("gdn %s --help: %d, %s", command, code, &errs)
+		}
+		own, _, _ := strings.Cut(help.String(), "\nUsage:\n") // before the flags, which every command has
+		names := variable.FindAllString(own, -1)
+		if len(names) < 5 {
+			t.Fatalf("the help of gdn %s names %d variables", command, len(names))
+		}
+		for _, name := range names {
+			if !strings.Contains(page, "| `"+name+"`") {
+				t.Errorf("running.md has no row of %s, which gdn %s reads", name, command)
+			}
+		}
 	}
 }

@@ -22,7 +22,7 @@ func (a *app) edgeCommand() *cobra.Command {
 		Long: `Run an edge node: DNS and HTTP from the published snapshot. The environment configures it:
 
   GUARDYN_API_URL              the control plane (default ` + defaultAPIURL + `)
-  GUARDYN_NODE_TOKEN           the node's own token; gdn node add makes one
+  GUARDYN_NODE_TOKEN           the node's own token (or --token-file); gdn node add makes one
   GUARDYN_CONFIG_PUBLIC_KEYS   public keys that snapshots must be signed with, comma-separated
   GUARDYN_STATE_DIR            directory that the node keeps its snapshot in (default ./guardyn-node)
   GUARDYN_DNS_LISTEN           address of DNS over UDP and TCP (default :53)
@@ -31,7 +31,8 @@ func (a *app) edgeCommand() *cobra.Command {
   GUARDYN_SECRET_IDENTITIES    age identities that open the private keys of TLS hosts: a file with one on each line, or
                                themselves, comma-separated; gdn keys identity makes one (default: none)
   GUARDYN_ADMIN_LISTEN         address of /healthz, /readyz and /metrics (default 127.0.0.1:9090)
-  GUARDYN_EDGE_ADDRESSES       addresses that proxied names answer with, comma-separated
+  GUARDYN_EDGE_ADDRESSES       addresses that proxied names answer with, comma-separated (default: none, so that they have no
+                               address in DNS)
   GUARDYN_ALLOWED_ORIGINS      ranges that origins may have although they are private (default: none)
   GUARDYN_RATE_LIMIT_EXEMPT    ranges of resolvers that DNS response-rate limiting passes over (default: none)
   GUARDYN_DNS_NSID             what tells this node apart to DNS clients that ask (RFC 5001; default: nothing)
@@ -54,6 +55,9 @@ func (a *app) edgeCommand() *cobra.Command {
 				return err
 			}
 			cfg.Logger.Info("edge node serves", "dns", edge.DNSAddr(), "http", edge.HTTPAddr(), "https", edge.HTTPSAddr(), "admin", edge.AdminAddr())
+			if len(cfg.ServiceAddresses) == 0 {
+				cfg.Logger.Warn("DNS answers proxied names without an address", "set", envEdgeAddresses)
+			}
 			return waitAndClose(cmd.Context(), edge)
 		},
 	}
@@ -159,7 +163,8 @@ func (a *app) nodeToken() (string, error) {
 	if a.tokenFile != "" {
 		return a.fileToken()
 	}
-	token := a.setting("", envNodeToken, a.Getenv(envToken))
+	// GUARDYN_TOKEN is not asked: it is a person's, whom a node does not speak for.
+	token := a.Getenv(envNodeToken)
 	if token == "" {
 		return "", hint(fmt.Errorf("%s is not set", envNodeToken), "gdn node add NAME registers this node and prints its token once")
 	}

@@ -2,12 +2,15 @@ package cli
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
 	"net/url"
 
 	"github.com/spf13/cobra"
+
+	"github.com/guardyn-edge/guardyn/internal/sqlconn"
 )
 
 // usageError is a command line that means nothing.
@@ -103,6 +106,10 @@ func (a *app) explain(err error) (message, next string) {
 	var served *servedError
 	var network *url.Error
 	var op *net.OpError
+	var database *sqlconn.ConnectError
+	var address *net.AddrError
+	var authority x509.UnknownAuthorityError
+	var name x509.HostnameError
 	switch {
 	case errors.As(err, &usage):
 		return "", usage.hint
@@ -120,8 +127,17 @@ func (a *app) explain(err error) (message, next string) {
 	if message, next := explainAPI(err); message != "" || next != "" {
 		return message, next
 	}
-	if errors.As(err, &op) && op.Op == "listen" {
+	switch {
+	case errors.As(err, &database):
+		return "", "is PostgreSQL running there, and the URL right? " + envDatabaseURL + " is the control plane's"
+	case errors.As(err, &op) && op.Op == "listen" && errors.As(err, &address):
+		return "", "write HOST:PORT, or :PORT for every address of this machine"
+	case errors.As(err, &op) && op.Op == "listen":
 		return "", "another process has this address, or this machine does not: choose another"
+	case errors.As(err, &authority):
+		return "", "the environment variable SSL_CERT_FILE names a PEM file of the authorities that count, where the system's do not"
+	case errors.As(err, &name):
+		return "", "write the URL with a name that the certificate has"
 	}
 	if errors.As(err, &network) || errors.As(err, &op) {
 		return "", "is the control plane running there? Start one with gdn serve (or gdn dev), or set GUARDYN_API_URL"

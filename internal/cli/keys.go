@@ -24,7 +24,7 @@ func (a *app) keysCommand() *cobra.Command {
 				"  public      %s\n"+
 				"  secret      %s\n\n"+
 				"The secret is shown once and is not stored.\n"+
-				"  Control plane:  GUARDYN_CONFIG_SIGNING_KEY=%s\n"+
+				"  Control plane:   GUARDYN_CONFIG_SIGNING_KEY=%s\n"+
 				"  Every edge node: GUARDYN_CONFIG_PUBLIC_KEYS=%s\n",
 				string(key.ID()), key.Public().String(), key.SecretHex(), key.SecretHex(), key.Public().String())
 			return nil

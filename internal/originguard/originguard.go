@@ -15,7 +15,7 @@ type RefusedError struct {
 }
 
 func (e *RefusedError) Error() string {
-	return fmt.Sprintf("origin address %s is refused: it is %s; only the operator can allow such a range", e.Addr, e.Reason)
+	return fmt.Sprintf("origin address %s is refused: it is %s; only the operator can allow such a range, by GUARDYN_ALLOWED_ORIGINS", e.Addr, e.Reason)
 }
 
 type refusal struct {

@@ -10,6 +10,7 @@ import (
 	"maps"
 	"net/url"
 	"runtime"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -29,6 +30,18 @@ const (
 
 // ErrURL means that a Postgres URL does not parse. What is wrong with it is not told: the URL may hold a password.
 var ErrURL = errors.New("the postgres URL does not parse: write postgres://USER:PASSWORD@HOST:PORT/DATABASE")
+
+// ConnectError is a Postgres server that does not take a connection, and why, on one line.
+type ConnectError struct {
+	Host string
+	err  error
+}
+
+func (e *ConnectError) Error() string {
+	return e.Host + ": " + strings.Join(strings.Fields(e.err.Error()), " ")
+}
+
+func (e *ConnectError) Unwrap() error { return e.err }
 
 // SQLite opens the file at path, which exists: one connection for writing, whose transactions begin IMMEDIATE, and up to max(4,
 // GOMAXPROCS) for reading. The file is in WAL mode, each commit is an fsync, foreign keys are enforced. more are
@@ -100,8 +113,7 @@ type PostgresOptions struct {
 	IdleInTransaction time.Duration
 }
 
-// Postgres opens a pool to the database that rawURL names, and returns how it connects, too. Errors: ErrURL, and why it cannot be reached,
-// with its host.
+// Postgres opens a pool to the database that rawURL names, and returns how it connects, too. Errors: ErrURL, and *ConnectError.
 func Postgres(ctx context.Context, rawURL string, o PostgresOptions) (*sql.DB, *pgx.ConnConfig, error) {
 	cfg, err := pgx.ParseConfig(rawURL)
 	if err != nil {
@@ -123,7 +135,7 @@ func Postgres(ctx context.Context, rawURL string, o PostgresOptions) (*sql.DB, *
 	pool.SetMaxIdleConns(o.MaxConns)
 	pool.SetConnMaxIdleTime(maxIdleTime)
 	if err := pool.PingContext(ctx); err != nil {
-		return nil, nil, fmt.Errorf("%s: %w", cfg.Host, errors.Join(err, pool.Close()))
+		return nil, nil, &ConnectError{Host: cfg.Host, err: errors.Join(err, pool.Close())}
 	}
 	return pool, cfg, nil
 }
