@@ -90,6 +90,8 @@ const (
 	Missing Outcome = iota
 	// Unselected: there is something, but for other values of the fields in Vary.
 	Unselected
+	// Unshared: there is something, but not for requests with Authorization.
+	Unshared
 	// Passing: the answer could not be stored a moment ago.
 	Passing
 	// Fresh and Stale: there is an object.
@@ -114,15 +116,14 @@ func (c *Cache) Lookup(k *Key, p *Policy, a *Asked, now time.Time) Found {
 	if !ok || e.key != *k {
 		return f
 	}
-	var lapsed *Object
 	for _, o := range e.variants {
 		if o.policy != p && *o.policy != *p || o.purged.Load() {
 			continue
 		}
 		if !o.Matches(a.Header) || a.Authorized && !o.shared {
-			if f.Object == nil && lapsed == nil {
-				f.variant = c.variant(p, o, a.Header)
-				f.Outcome = Unselected
+			f.variant = c.variant(p, o, a.Header)
+			if f.Outcome = Unselected; o.Matches(a.Header) {
+				f.Outcome = Unshared
 			}
 			continue
 		}
@@ -181,9 +182,10 @@ func (c *Cache) variant(p *Policy, o *Object, h http.Header) uint64 {
 
 // put stores o under a key, in place of what is selected by the same values, and of all that is selected by other fields: what came before
 // the origin began to tell requests apart by those is not to be served any more (RFC 9111 §4.1). An object of a later generation stays, and
-// one by other fields that came later. It reports whether o is stored.
-func (c *Cache) put(k Key, o *Object) (stored bool) {
-	c.objects.Compute(c.hash(&k), func(old *entry, found bool) (*entry, otter.ComputeOp) {
+// one by other fields that came later. It returns why o is not stored, empty when it is.
+func (c *Cache) put(k Key, o *Object) (why string) {
+	stored, hash := false, c.hash(&k)
+	c.objects.Compute(hash, func(old *entry, found bool) (*entry, otter.ComputeOp) {
 		stored = true
 		e := &entry{key: k, variants: []*Object{o}}
 		if !found || old.key != k {
@@ -226,7 +228,13 @@ func (c *Cache) put(k Key, o *Object) (stored bool) {
 		return e.weighed(), otter.WriteOp
 	})
 	c.objects.CleanUp()
-	return stored
+	if !stored {
+		return ReasonOvertaken
+	}
+	if _, ok := c.objects.GetEntryQuietly(hash); !ok {
+		return ReasonRoom
+	}
+	return ""
 }
 
 // sameAnswerer reports whether a and b came of the same pool or function.

@@ -3,6 +3,7 @@ package cache
 import (
 	"context"
 	"errors"
+	"net/http"
 	"sync"
 	"time"
 )
@@ -54,7 +55,7 @@ type Flight struct {
 	body       []byte
 	length     int64 // of the body, -1 while it is not known
 	reserved   int64
-	status     int // of a failure
+	status     int // of a failure, or 304 when the object was validated
 	err        error
 }
 
@@ -277,16 +278,16 @@ func (f *Flight) Write(p []byte) (why string, err error) {
 
 // Settled is what a flight's answer is stored as.
 type Settled struct {
-	// Discard: it is not stored after all.
-	Discard    bool
+	// Discard is why it is not stored after all, empty when it is.
+	Discard    string
 	Query      string // of the key
 	Policy     *Policy
 	Generation uint64
 }
 
 // End tells that the body is whole, and stores the object as settled: under the view that is served now. It returns the object for
-// who asked, and whether it was stored.
-func (f *Flight) End(settled Settled) (o *Object, stored bool) {
+// who asked, and why it is not stored, empty when it is.
+func (f *Flight) End(settled Settled) (o *Object, why string) {
 	f.mu.Lock()
 	body := f.body
 	if spare := cap(body) - len(body); spare > len(body)/8+64 {
@@ -294,43 +295,48 @@ func (f *Flight) End(settled Settled) (o *Object, stored bool) {
 	}
 	o = f.object.with(body) // the other one may be read by who waits
 	f.mu.Unlock()
-	return o, f.settle(o, settled)
+	return o, f.settle(o, 0, settled)
 }
 
-// Complete tells that the answer is o, as a validation found it, stores it as settled, and reports whether it did.
-func (f *Flight) Complete(o *Object, settled Settled) (stored bool) {
+// Complete tells that the answer is o, as a validation found it, and stores it as settled. It returns why it is not stored, empty when it is.
+func (f *Flight) Complete(o *Object, settled Settled) (why string) {
 	f.cache.counters.Revalidated.Add(1)
-	return f.settle(o, settled)
+	return f.settle(o, http.StatusNotModified, settled)
 }
 
-func (f *Flight) settle(o *Object, settled Settled) (stored bool) {
+func (f *Flight) settle(o *Object, status int, settled Settled) (why string) {
 	f.mu.Lock()
 	spoilt := f.spoilt
 	f.mu.Unlock()
-	if !settled.Discard && !spoilt {
+	if why = settled.Discard; why == "" && spoilt {
+		why = ReasonOvertaken
+	}
+	if why == "" {
 		k, as := f.key, o
 		if *settled.Policy != *f.policy {
 			k.Query = settled.Query
 			policy := *settled.Policy
-			as, _ = o.Under(&policy, settled.Generation)
+			as, why = o.Under(&policy, settled.Generation)
 		} else {
 			as.generation = settled.Generation
 		}
-		stored = as != nil && f.cache.purges.admit(f.cache, k, as, f.since)
+		if as != nil {
+			why = f.cache.purges.admit(f.cache, k, as, f.since)
+		}
 	}
-	if stored {
+	if why == "" || why == ReasonRoom {
 		f.cache.counters.Stored.Add(1)
 	} else {
 		f.cache.counters.NotStored.Add(1)
 	}
 	f.unregister()
 	f.mu.Lock()
-	f.object, f.state = o, stateDone
+	f.object, f.state, f.status = o, stateDone, status
 	f.giveBack()
 	f.change()
 	f.mu.Unlock()
 	f.close()
-	return stored
+	return why
 }
 
 // Stale tells that the origin failed with a status, and that Base may be served instead.
@@ -354,7 +360,7 @@ func (f *Flight) Trailed(now time.Time) {
 	known := f.length >= 0
 	f.mu.Unlock()
 	if known {
-		f.End(Settled{Discard: true})
+		f.End(Settled{Discard: reasonTrailer})
 		return
 	}
 	f.Release(now, true)

@@ -30,6 +30,10 @@ const (
 	reasonStale         = "stale"
 	reasonTrailer       = "trailer"
 	reasonFields        = "fields"
+	// ReasonOvertaken is that of an answer that a purge, an unsafe method, a publication or a later answer overtook on its way; ReasonRoom: what
+	// is asked for more often did not make room for it.
+	ReasonOvertaken = "overtaken"
+	ReasonRoom      = "room"
 	// ReasonSize is that of an answer over the bound of one object; ReasonMemory: as many answers as may be are on their way.
 	ReasonSize   = "size"
 	ReasonMemory = "memory"

@@ -104,6 +104,41 @@ func TestMemoryIsAccounted(t *testing.T) {
 	}
 }
 
+// TestRoom: what is asked for once does not push out what is asked for again and again, and is not said to be stored.
+func TestRoom(t *testing.T) {
+	c := New(MinMemory)
+	p := policyOf(t, zone.CachePolicy{})
+	asked := &Asked{Header: http.Header{}, Generation: 1}
+	store := func(k *Key, size int) string {
+		o, _ := p.Judge(asked, answer("Cache-Control", "max-age=60"))
+		o.setBody(make([]byte, size))
+		return c.put(*k, o)
+	}
+	if why := store(key("/first"), 200<<10); why != "" || !has(c, key("/first"), p) {
+		t.Fatalf("in an empty cache: %q", why)
+	}
+	for i := range 1000 {
+		store(key(path(i%250)), 16<<10)
+		for range 8 {
+			c.Lookup(key(path(i%250)), p, asked, noon)
+		}
+	}
+	refused := 0
+	for i := range 20 {
+		k := key("/once" + path(i))
+		why := store(k, 200<<10)
+		if why != "" && why != ReasonRoom || has(c, k, p) != (why == "") {
+			t.Fatalf("%d: said %q, is it there: %t", i, why, has(c, k, p))
+		}
+		if why == ReasonRoom {
+			refused++
+		}
+	}
+	if refused == 0 {
+		t.Error("there was room for everything")
+	}
+}
+
 func heap() uint64 {
 	runtime.GC()
 	runtime.GC()

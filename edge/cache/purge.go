@@ -173,23 +173,23 @@ func (p *purges) forget(name zone.Name, r *remembered) {
 	delete(p.zones, name)
 }
 
-// admit stores o unless a purge since it was asked for names it, or may have.
-func (p *purges) admit(c *Cache, k Key, o *Object, since purged) bool {
+// admit stores o unless a purge since it was asked for names it, or may have. It returns why it is not stored, empty when it is.
+func (p *purges) admit(c *Cache, k Key, o *Object, since purged) (why string) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	if since.sequence < p.floor || since.era != p.era.Load() {
-		return false
+		return ReasonOvertaken
 	}
 	if r := p.zones[k.Apex]; r != nil {
 		if since.sequence < r.forgotten {
-			return false
+			return ReasonOvertaken
 		}
 		var m matcher
 		for i := len(r.purges) - 1; i >= 0 && r.purges[i].Sequence > since.sequence; i-- {
 			m.add(&r.purges[i])
 		}
 		if m.names(&k, o) {
-			return false
+			return ReasonOvertaken
 		}
 	}
 	return c.put(k, o)

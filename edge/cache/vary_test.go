@@ -24,10 +24,10 @@ func TestLateAnswerByOtherFields(t *testing.T) {
 		return o
 	}
 	varies, before := judged(noon.Add(time.Second), "Vary", "Cookie"), judged(noon)
-	if !c.put(*key("/"), varies) {
+	if c.put(*key("/"), varies) != "" {
 		t.Error("the answer that varies is not stored")
 	}
-	if c.put(*key("/"), before) {
+	if c.put(*key("/"), before) != ReasonOvertaken {
 		t.Error("the one that came before it is stored")
 	}
 	if got := c.Lookup(key("/"), p, &Asked{Header: http.Header{}}, noon.Add(2*time.Second)); got.Outcome != Unselected {

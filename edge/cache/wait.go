@@ -27,7 +27,8 @@ type Arrival struct {
 	Object *Object
 	// Length is that of the body, -1 while it is not known.
 	Length int64
-	Status int // of a failure
+	// Status is that of a failure; of what is served the origin's, when that is not the object's, else 0.
+	Status int
 }
 
 // Head waits until the flight's answer is known, and for its body too when its length is not, for at most limit, and until the client has
@@ -67,7 +68,7 @@ func (f *Flight) Head(limit time.Duration, left <-chan struct{}) Arrival {
 func (f *Flight) arrival() (a Arrival, settled bool) {
 	switch f.state {
 	case stateDone:
-		return Arrival{Object: f.object, Length: int64(len(f.object.Body))}, true
+		return Arrival{Object: f.object, Length: int64(len(f.object.Body)), Status: f.status}, true
 	case stateBringing:
 		return Arrival{Object: f.object, Length: f.length}, f.length > 0
 	case stateStale:

@@ -36,6 +36,8 @@ type caching struct {
 	object      *cache.Object // that the flight brings
 	setCookie   []string      // of the answer, which the object does not have
 	served      bool          // the client has its whole answer
+	waited      bool          // for an answer of another request that was not for this one
+	told        told          // what Cache-Status says, when it is no hit
 	stream      *clientStream // brings the client what the flight has, nil when none does
 	unhook      func()        // ends the watch over the client
 	outcome     string        // of the access log
@@ -62,6 +64,7 @@ func (x *exchange) cachePhase(name zone.Phase) bool {
 		}
 	}
 	if x.r.Method != http.MethodGet && x.r.Method != http.MethodHead {
+		x.tellMethod()
 		return false
 	}
 	h := x.r.Header
@@ -74,7 +77,7 @@ func (x *exchange) cachePhase(name zone.Phase) bool {
 	}
 	if why != "" {
 		s.config.Cache.Count(cache.Bypass)
-		x.tellCache("bypass", "; fwd=bypass; detail="+why)
+		x.tell("bypass", told{forwarded: forwardedBypass, detail: why})
 		return false
 	}
 	c.asked = cache.Asked{
@@ -167,22 +170,24 @@ func (x *exchange) fromCache() (answered bool) {
 				x.hit(o, now, cache.StaleHit)
 				return true
 			}
-			c.forwarded = "stale"
+			c.forwarded = forwardedStale
 		case cache.Unselected:
-			c.forwarded = "vary-miss"
+			c.forwarded = forwardedVaryMiss
+		case cache.Unshared:
+			c.forwarded = forwardedRequest
 		default:
-			c.forwarded = "uri-miss"
+			c.forwarded = forwardedURIMiss
 		}
 		if round == 1 {
 			x.countMiss()
 		}
 		if len(c.asked.Header["Cache-Control"]) > 0 && http1.Lists(c.asked.Header["Cache-Control"], "only-if-cached") {
-			x.tellCache("miss", "; detail=only-if-cached") // RFC 9111 §5.2.1.7
+			x.tell("miss", told{detail: "only-if-cached"}) // RFC 9111 §5.2.1.7
 			x.fail(http.StatusGatewayTimeout, "This is not in the cache, and no other answer was wanted.")
 			return true
 		}
 		if x.r.Method == http.MethodHead {
-			x.tellCache("miss", "; fwd="+c.forwarded)
+			x.tell("miss", told{forwarded: c.forwarded})
 			return false
 		}
 		if c.asked.Authorized || c.found.Outcome == cache.Passing || round > maxRounds {
@@ -208,10 +213,11 @@ func (x *exchange) fromCache() (answered bool) {
 				return false
 			}
 		}
-		answered, again := x.await(flight)
+		answered, again := x.await(flight, leads)
 		if answered {
 			return true
 		}
+		c.waited = c.waited || !leads
 		if !again {
 			x.alone()
 			return false
@@ -226,12 +232,6 @@ func (x *exchange) countMiss() {
 	}
 	x.server.config.Cache.Count(kind)
 	x.cache.outcome = "miss"
-}
-
-// tellCache notes what the access log and Cache-Status (RFC 9211) say of the cache's part.
-func (x *exchange) tellCache(outcome, status string) {
-	x.cache.outcome = outcome
-	x.w.cacheStatus = []string{cache.Name + status}
 }
 
 // invalidate makes invalid what an unsafe method that succeeded may have changed: its target, and what Location and Content-Location

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"sync"
+	"time"
 
 	"github.com/guardyn-edge/guardyn/edge/cache"
 	"github.com/guardyn-edge/guardyn/edge/http1"
@@ -79,7 +80,7 @@ func (x *exchange) cacheAnswer(status int) bool {
 				x.server.config.Cache.Update(&c.key, o, &c.policy, &c.asked, &head)
 			case o.OnError(status, now):
 				clear(h)
-				x.serveStale(o, status, now)
+				x.serveStale(o, status, false, now)
 				x.w.sink = new(refusing)
 				return true
 			}
@@ -117,7 +118,7 @@ func (x *exchange) cacheAnswer(status int) bool {
 		case c.background:
 			c.flight.Unsettled(now)
 		}
-		x.tellCache("miss", "; fwd="+c.forwarded+"; detail="+why)
+		x.tell("miss", told{forwarded: c.forwarded, detail: why})
 		delete(h, "Cache-Tag")
 		if c.background {
 			x.w.sink = new(refusing)
@@ -127,7 +128,7 @@ func (x *exchange) cacheAnswer(status int) bool {
 	c.object, c.setCookie = o, h["Set-Cookie"]
 	clear(h)
 	x.w.sink = (*filling)(x)
-	x.tellCache("miss", "; fwd="+c.forwarded+ttl(o, now)) // whether it is stored shows at its end
+	x.tell("miss", told{forwarded: c.forwarded}.fresh(o.TTLSeconds(now))) // whether it is stored shows at its end
 	if !c.background && !c.whole {
 		x.beginClient(length)
 	}
@@ -175,17 +176,13 @@ func (x *exchange) validated(head *cache.Head) bool {
 		why = reasonConnection
 	}
 	settled := x.settle()
-	status := "; fwd=stale; fwd-status=304"
 	if why != "" {
-		settled.Discard = true
+		settled.Discard = why
 		c.flight.Overtaken()
-		status += "; detail=" + why
 	}
-	if c.flight.Complete(o, settled) {
-		status += "; stored"
-	}
+	why = c.flight.Complete(o, settled)
 	c.over = true
-	x.tellCache("revalidated", status+ttl(o, head.Received))
+	x.tell("revalidated", x.kept(told{forwarded: forwardedStale, status: http.StatusNotModified}, o, why, head.Received))
 	if !c.background {
 		x.tellAge(o, head.Received)
 		x.serve(o, &c.conditions)
@@ -202,7 +199,7 @@ func (x *exchange) overWithStale(status int) {
 	c.over = true
 	clear(x.w.Header())
 	if !c.background {
-		x.serveStale(c.flight.Base, status, now)
+		x.serveStale(c.flight.Base, status, false, now)
 	}
 	x.w.sink = new(refusing)
 }
@@ -213,7 +210,7 @@ func (x *exchange) failing(status int) bool {
 	if c.flight == nil {
 		if o := c.found.Object; c.on && o != nil && c.forwarded != "" && x.r.Method == http.MethodHead {
 			if now := x.server.config.Now(); o.OnError(status, now) {
-				x.serveStale(o, status, now)
+				x.serveStale(o, status, false, now)
 				return true
 			}
 		}
@@ -231,7 +228,7 @@ func (x *exchange) failing(status int) bool {
 	}
 	c.flight.Fail(status, nil)
 	c.over = true
-	x.tellCache("miss", "; fwd="+c.forwarded)
+	x.tell("miss", told{forwarded: c.forwarded})
 	return false
 }
 
@@ -373,13 +370,25 @@ func (x *exchange) settle() cache.Settled {
 		return settled
 	}
 	if z == nil || z.Config.ID != x.zone.Config.ID || z.Cache == nil {
-		settled.Discard = true
+		settled.Discard = cache.ReasonOvertaken
 		return settled
 	}
 	policy := x.policyUnder(z)
 	settled.Policy, settled.Query = &policy, policy.Query.Of(x.rule.Query)
-	settled.Discard = policy.Bypass || !policy.SameSource(c.flight.Policy())
+	if policy.Bypass || !policy.SameSource(c.flight.Policy()) {
+		settled.Discard = cache.ReasonOvertaken
+	}
 	return settled
+}
+
+// kept is t of an answer o that came to its end: it is stored, or why says why not, and then no lifetime is told of it.
+func (x *exchange) kept(t told, o *cache.Object, why string, now time.Time) told {
+	if why != "" {
+		t.detail = why
+		return t
+	}
+	t.stored = true
+	return t.fresh(o.TTLSeconds(now))
 }
 
 // endCache stores an answer that came to its end, and lets the client have what it has not yet.
@@ -390,7 +399,7 @@ func (x *exchange) endCache() {
 	}
 	x.w.sink = nil
 	if c.object != nil && !c.over {
-		o, stored := c.flight.End(x.settle())
+		o, why := c.flight.End(x.settle())
 		c.object, c.over = o, true
 		switch {
 		case c.stream != nil:
@@ -399,9 +408,7 @@ func (x *exchange) endCache() {
 			}
 		case !c.served && !c.background:
 			c.served = true
-			if stored {
-				x.tellCache("miss", "; fwd="+c.forwarded+"; stored"+ttl(o, x.server.config.Now()))
-			}
+			x.tell("miss", x.kept(told{forwarded: c.forwarded}, o, why, x.server.config.Now()))
 			if part, body := x.clientHead(int64(len(o.Body))); body {
 				x.w.Write(o.Body[part.Start:part.End]) //nolint:errcheck // a client that left needs no answer
 			}

@@ -125,14 +125,14 @@ func TestAnswersOnTheirWay(t *testing.T) {
 			},
 		},
 		{
-			name: "a part of it", asked: 1, status: 206, body: "irs", says: "collapsed", waiter: []string{"Range", "bytes=1-3"},
+			name: "a part of it", asked: 1, status: 206, body: "irs", says: "fwd=uri-miss; fwd-status=200; collapsed; ttl=", waiter: []string{"Range", "bytes=1-3"},
 			first: func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("Cache-Control", "max-age=60")
 				io.WriteString(w, "first")
 			},
 		},
 		{
-			name: "the client has it", asked: 1, status: 304, says: "collapsed", waiter: []string{"If-None-Match", `"a"`},
+			name: "the client has it", asked: 1, status: 304, says: "fwd=uri-miss; fwd-status=200; collapsed; ttl=", waiter: []string{"If-None-Match", `"a"`},
 			first: func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("Cache-Control", "max-age=60")
 				w.Header().Set("Etag", `"a"`)
@@ -140,14 +140,14 @@ func TestAnswersOnTheirWay(t *testing.T) {
 			},
 		},
 		{
-			name: "it is private", asked: 2, status: 200, body: "second", says: "fwd=uri-miss",
+			name: "it is private", asked: 2, status: 200, body: "second", says: "fwd=uri-miss; collapsed=?0; detail=",
 			first: func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("Cache-Control", "private")
 				io.WriteString(w, "first")
 			},
 		},
 		{
-			name: "it is another variant's", asked: 2, status: 200, body: "second", says: "fwd=vary-miss", leader: []string{"X-A", "1"}, waiter: []string{"X-A", "2"},
+			name: "it is another variant's", asked: 2, status: 200, body: "second", says: "fwd=vary-miss; collapsed=?0", leader: []string{"X-A", "1"}, waiter: []string{"X-A", "2"},
 			first: func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("Cache-Control", "max-age=60")
 				w.Header().Set("Vary", "X-A")
@@ -155,7 +155,7 @@ func TestAnswersOnTheirWay(t *testing.T) {
 			},
 		},
 		{
-			name: "the origin is not available", asked: 1, status: 503, says: "collapsed",
+			name: "the origin is not available", asked: 1, status: 503, says: "fwd=uri-miss; collapsed",
 			first: func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(503) },
 		},
 		{

@@ -19,6 +19,7 @@ func (x *exchange) hit(o *cache.Object, now time.Time, kind cache.Kind) {
 	}
 	age, status := o.HitStatus(now)
 	x.w.Header()["Age"], x.w.cacheStatus = age, status
+	x.cache.told = told{}
 	conditions := cache.ConditionsOf(x.r.Header)
 	x.serve(o, &conditions)
 }
@@ -36,6 +37,7 @@ func (x *exchange) serve(o *cache.Object, conditions *cache.Conditions) {
 func (x *exchange) serveHead(o *cache.Object, conditions *cache.Conditions, size int64) (part cache.Part, body bool) {
 	h := x.w.Header()
 	status, part := o.Answer(x.r.Method, conditions, size)
+	x.tellOrigins(o.Status, status)
 	if status == http.StatusRequestedRangeNotSatisfiable {
 		h["Content-Range"] = []string{cache.ContentRange(status, part, size)}
 		x.answer(status, "text/plain; charset=utf-8", http.StatusText(status)+"\n")
@@ -72,10 +74,14 @@ func ofBody(name string) bool {
 }
 
 // await waits for a flight that another exchange brings and answers with what it brought. again: that is not for this request, which
-// is to look anew; neither: it goes to the origin by itself.
-func (x *exchange) await(f *cache.Flight) (answered, again bool) {
+// is to look anew; neither: it goes to the origin by itself. own: the other exchange is one for this request, of which a part was asked for.
+func (x *exchange) await(f *cache.Flight, own bool) (answered, again bool) {
 	s, c := x.server, &x.cache
-	s.config.Cache.Collapse()
+	outcome := "miss"
+	if !own {
+		outcome = "collapsed"
+		s.config.Cache.Collapse()
+	}
 	left, unhook := x.leaving()
 	defer unhook()
 	defer f.Leave()
@@ -88,7 +94,7 @@ func (x *exchange) await(f *cache.Flight) (answered, again bool) {
 		if !a.Object.Matches(c.asked.Header) {
 			return false, true
 		}
-		x.tellCache("collapsed", "; fwd="+c.forwarded+"; collapsed"+ttl(a.Object, now))
+		x.tell(outcome, told{forwarded: c.forwarded, status: a.Status, collapsed: !own}.fresh(a.Object.TTLSeconds(now)))
 		x.tellAge(a.Object, now)
 		conditions := cache.ConditionsOf(x.r.Header)
 		if a.Object.ContentLength() != nil && a.Length == int64(len(a.Object.Body)) {
@@ -104,36 +110,32 @@ func (x *exchange) await(f *cache.Flight) (answered, again bool) {
 		return true, false
 	case cache.ServedStale:
 		if o := c.found.Object; o != nil && o.OnError(a.Status, now) {
-			x.serveStale(o, a.Status, now)
+			x.serveStale(o, a.Status, !own, now)
 			return true, false
 		}
 		return false, false
 	case cache.Failed:
 		if o := c.found.Object; o != nil && o.OnError(a.Status, now) {
-			x.serveStale(o, a.Status, now)
+			x.serveStale(o, a.Status, !own, now)
 			return true, false
 		}
-		x.tellCache("collapsed", "; fwd="+c.forwarded+"; collapsed")
+		x.tell(outcome, told{forwarded: c.forwarded, collapsed: !own})
 		x.fail(a.Status, "The site's server could not be reached.")
 		return true, false
 	}
 	return false, false
 }
 
-// serveStale answers with o, since the origin failed with a status.
-func (x *exchange) serveStale(o *cache.Object, status int, now time.Time) {
+// serveStale answers with o, since the origin failed with a status, for another request when collapsed is true.
+func (x *exchange) serveStale(o *cache.Object, status int, collapsed bool, now time.Time) {
 	x.server.config.Cache.Count(cache.StaleHit)
-	x.tellCache("stale", "; fwd=stale; fwd-status="+strconv.Itoa(status)+ttl(o, now)+"; detail=stale-if-error")
+	x.tell("stale", told{forwarded: forwardedStale, status: status, collapsed: collapsed, detail: "stale-if-error"}.fresh(o.TTLSeconds(now)))
 	x.tellAge(o, now)
 	conditions := x.cache.conditions
 	if x.cache.flight == nil {
 		conditions = cache.ConditionsOf(x.r.Header)
 	}
 	x.serve(o, &conditions)
-}
-
-func ttl(o *cache.Object, now time.Time) string {
-	return "; ttl=" + strconv.FormatInt(o.TTLSeconds(now), 10)
 }
 
 // tellAge adds Age to an answer that is not new.

@@ -2,6 +2,8 @@ package web
 
 import (
 	"testing"
+
+	"github.com/guardyn-edge/guardyn/zone"
 )
 
 // TestCacheTargeted is CDN-Cache-Control (RFC 9213).
@@ -56,6 +58,42 @@ func TestCacheStatus(t *testing.T) {
 		}},
 		{"RFC 9211 §2.2, a request that is not the cache's", nil, []turn{{ask: "GET / | X-Original-URL: /admin", origin: maxAge, want: "bypass | Cache-Status: guardyn; fwd=bypass; detail=override"}}},
 		{"RFC 9211 §2, the node's own errors", nil, []turn{{origin: "fail", want: "uri-miss | 502 | Cache-Status: guardyn; fwd=uri-miss"}}},
+		{"RFC 9211 §2.2, a method", nil, []turn{{ask: "POST /", origin: maxAge, want: "method | Cache-Status: guardyn; fwd=method"}}},
+		{"RFC 9211 §2.2, HEAD goes forward as GET does", nil, []turn{{ask: "HEAD /", origin: maxAge, want: "uri-miss | Cache-Status: guardyn; fwd=uri-miss"}}},
+		{"RFC 9211 §2.2, neither hit nor forward", nil, []turn{{ask: "GET / | Cache-Control: only-if-cached", want: "guardyn; detail=only-if-cached | 504"}}},
+		{"RFC 9211 §2.2, a rule", []func(*zone.Zone){cacheRule("true", zone.Parameters{Bypass: true})}, []turn{{origin: maxAge, want: "bypass | Cache-Status: guardyn; fwd=bypass; detail=rule"}}},
+		{"RFC 9211 §2.1, a part of what is stored is a hit", nil, []turn{
+			{origin: maxAge + " | body=0123456789", want: "uri-miss"},
+			{ask: "GET / | Range: bytes=0-3", want: "hit | 206 | Cache-Status: guardyn; hit; ttl=60"},
+			{ask: "GET / | Range: bytes=20-", want: "hit | 416 | Cache-Status: guardyn; hit; ttl=60"},
+		}},
+		{"RFC 9211 §2.1, so is that the client has it", nil, []turn{
+			{origin: maxAge + ` | Etag: "a"`, want: "uri-miss"}, {ask: `GET / | If-None-Match: "a"`, want: "hit | 304 | Cache-Status: guardyn; hit; ttl=60"},
+		}},
+		{"RFC 9211 §2.1, and what is stale and goes without a question", nil, []turn{
+			{origin: maxAge + ", stale-while-revalidate=60", want: "uri-miss"}, {wait: 65, origin: maxAge, want: "hit | Cache-Status: guardyn; hit; ttl=-5"},
+		}},
+		{"RFC 9211 §2.3, the origin sent what the client has", nil, []turn{
+			{ask: `GET / | If-None-Match: "a"`, origin: maxAge + ` | Etag: "a"`, want: "uri-miss | 304 | Cache-Status: guardyn; fwd=uri-miss; fwd-status=200; stored; ttl=60"},
+		}},
+		{"RFC 9211 §2.3, a part of what the origin sent", nil, []turn{
+			{ask: "GET / | Range: bytes=0-3", origin: maxAge + " | body=0123456789", want: "uri-miss | 206 | Cache-Status: guardyn; fwd=uri-miss; fwd-status=200; ttl=60"}, {want: "hit"},
+		}},
+		{"RFC 9211 §2.3, a part that is none of what the origin sent", nil, []turn{
+			{ask: "GET / | Range: bytes=20-", origin: maxAge + " | body=0123456789", want: "uri-miss | 416 | Cache-Status: guardyn; fwd=uri-miss; fwd-status=200; ttl=60"}, {want: "hit"},
+		}},
+		{"RFC 9211 §2.3, one status for all", nil, []turn{{ask: `GET / | If-None-Match: "b"`, origin: maxAge + ` | Etag: "a"`, want: "uri-miss | 200 | Cache-Status: guardyn; fwd=uri-miss; stored; ttl=60"}}},
+		{"RFC 9211 §2.3, a validation of what the client has", nil, []turn{
+			{origin: maxAge + ` | Etag: "a"`, want: "uri-miss"},
+			{wait: 60, ask: `GET / | If-None-Match: "a"`, origin: "304", want: "stale | 304 | Cache-Status: guardyn; fwd=stale; fwd-status=304; stored; ttl=60"},
+		}},
+		{"RFC 9211 §2.4, no lifetime of what a validation forbids to keep", nil, []turn{
+			{origin: maxAge + ` | Etag: "a"`, want: "uri-miss"},
+			{wait: 60, origin: "304 | Cache-Control: no-store", want: "stale | 200 | Cache-Status: guardyn; fwd=stale; fwd-status=304; detail=no-store"},
+		}},
+		{"RFC 9211 §2.4, of a heuristic", nil, []turn{{origin: "200 | Last-Modified: now-1000", want: "uri-miss | Cache-Status: guardyn; fwd=uri-miss; stored; ttl=100"}}},
+		{"RFC 9211 §2.4, less the age that it came with", nil, []turn{{origin: maxAge + " | Age: 20", want: "uri-miss | Cache-Status: guardyn; fwd=uri-miss; stored; ttl=40"}}},
+		{"RFC 9211 §2.4, what must be validated has none", nil, []turn{{origin: `200 | Cache-Control: no-cache | Etag: "a"`, want: "uri-miss | Cache-Status: guardyn; fwd=uri-miss; stored; ttl=0"}}},
 		{"RFC 9111 §5.2.1.7, only-if-cached", nil, []turn{
 			{ask: "GET / | Cache-Control: only-if-cached", want: "guardyn; detail=only-if-cached | 504"},
 			{origin: maxAge, want: "uri-miss"},

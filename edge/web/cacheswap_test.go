@@ -89,6 +89,9 @@ func TestAnswerOverASwap(t *testing.T) {
 			if first.Body.String() != "body" {
 				t.Errorf("who asked got %q", first.Body)
 			}
+			if says := first.Header().Get("Cache-Status"); !tc.stored && says != "guardyn; fwd=uri-miss; detail=overtaken" || tc.stored && says != "guardyn; fwd=uri-miss; stored; ttl=60" {
+				t.Errorf("who asked was told %q", says)
+			}
 			if stored := n.config.Cache.Stats().Stored == 1; stored != tc.stored {
 				t.Errorf("it was stored: %v", stored)
 			}
