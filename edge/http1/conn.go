@@ -116,10 +116,12 @@ func (c *Conn) next() (status int, err error) {
 			return status, nil
 		}
 		if n > 0 {
-			begin := c.start
-			c.start += n
+			head := string(c.in[c.start+scan.skip : c.start+n])
+			if c.start += n; c.start == c.end && len(c.in) > readSize {
+				c.in, c.start, c.end = make([]byte, readSize), 0, 0 // an origin's answer may be long in coming
+			}
 			c.fresh = false
-			return c.parse(string(c.in[begin+scan.skip : begin+n])), nil
+			return c.parse(head), nil
 		}
 		if c.end-c.start >= MaxHead {
 			return http.StatusRequestHeaderFieldsTooLarge, nil
@@ -210,6 +212,7 @@ func (c *Conn) handle() (more bool) {
 	c.unattend()
 	w.finish()
 	w.release()
+	c.forget()
 	closes := w.closes || w.err != nil || c.broken.Load() || c.gone.Load()
 	if c.body.state == bodyEnded {
 		if closes && w.err == nil && !c.closes {
@@ -222,6 +225,24 @@ func (c *Conn) handle() (more bool) {
 		return false
 	}
 	return true
+}
+
+// forget lets go of what the request and its answer hold, which may be a hundred times what a connection needs that waits for the next
+// one, or for its client to read.
+func (c *Conn) forget() {
+	c.header, c.response.header = emptied(c.header), emptied(c.response.header)
+	c.request, c.host = http.Request{}, ""
+	clear(c.response.keys[:cap(c.response.keys)])
+	c.response.trailers = nil
+}
+
+// emptied is h without fields, or another where h has grown.
+func emptied(h http.Header) http.Header {
+	if len(h) > fewFields {
+		return make(http.Header, 8)
+	}
+	clear(h)
+	return h
 }
 
 // run calls the handler. aborted: it broke its answer off.

@@ -13,7 +13,7 @@
 // missing under HTTP/1.1 or given twice (§3.2), Content-Length of more than one field or other than digits, or beside
 // Transfer-Encoding, and Transfer-Encoding twice, other than chunked, or below HTTP/1.1 (§6.1, §6.3); of a chunked body a size that is
 // not 1 to 16 hexadecimal digits, a line before a chunk longer than 256 octets, a chunk that is not followed by CRLF, and a trailer
-// section of more than 4,000 octets (§7.1), and framing that is far more than what it frames.
+// section of more than 4,000 octets (§7.1), framing that is far more than what it frames, and more than 256 fields.
 //
 // The path and query of a target are left to the handler, in [http.Request.RequestURI]; [http.Request.URL] has what an absolute form
 // (RFC 9112 §3.2.2) says, and nothing of other forms.

@@ -9,9 +9,10 @@ import (
 
 // headScan finds the end of a head among octets that arrive in parts.
 type headScan struct {
-	skip int // octets of an empty line before
-	line int // where the current line begins
-	at   int // what was looked at
+	skip   int // octets of an empty line before
+	line   int // where the current line begins
+	at     int // what was looked at
+	fields int // that were seen
 }
 
 // scan returns the length of the head that b begins with, with the empty line behind it and the one that may be before it, or 0 when
@@ -39,6 +40,10 @@ func (s *headScan) scan(b []byte) (n, status int) {
 			return end + 1, 0
 		case s.line > s.skip && badLine(line):
 			return 0, http.StatusBadRequest
+		case s.line > s.skip:
+			if s.fields++; s.fields > MaxFields {
+				return 0, http.StatusRequestHeaderFieldsTooLarge
+			}
 		}
 		s.line, s.at = end+1, end+1
 	}
@@ -93,7 +98,6 @@ func (c *Conn) parseRequestLine(line string) (status int) {
 			return http.StatusBadRequest
 		}
 	}
-	clear(c.header)
 	r := &c.request
 	*r = c.server.base
 	r.Method, r.RequestURI, r.Proto, r.ProtoMajor, r.ProtoMinor = method, target, version, 1, int(version[7]-'0')

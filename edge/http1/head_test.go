@@ -64,6 +64,8 @@ var requests = []struct{ name, sent, want string }{
 	{"octets above ASCII in a value", get + "A: \xff\r\n\r\n", "200 GET a.example /p" + done},
 	{"a head of the most", get + "A: " + strings.Repeat("a", MaxHead-len(get)-len("A: \r\n\r\n")) + "\r\n\r\n", "200 GET a.example /p" + done},
 	{"a head of one octet more", get + "A: " + strings.Repeat("a", 1+MaxHead-len(get)-len("A: \r\n\r\n")) + "\r\n\r\n", "431 431 Request Header Fields Too Large."},
+	{"the most fields", get + strings.Repeat("A: b\r\n", MaxFields-1) + "\r\n", "200 GET a.example /p" + done},
+	{"one field more", get + strings.Repeat("A: b\r\n", MaxFields) + "\r\n", "431 431 Request Header Fields Too Large."},
 	// §6.
 	{"a length", post + "Content-Length: 3\r\n\r\nabc", "200 POST a.example /p abc" + done},
 	{"no octets", post + "Content-Length: 0\r\n\r\n", "200 POST a.example /p" + done},

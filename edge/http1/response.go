@@ -50,7 +50,6 @@ func (w *Response) begin() {
 	w.out = w.mem[:0]
 	w.status, w.length, w.written, w.bodyless, w.chunked, w.trailers, w.err, w.late = 0, -1, 0, false, false, nil, nil, false
 	w.closes = w.conn.closes
-	clear(w.header)
 }
 
 func (w *Response) release() {

@@ -14,9 +14,14 @@ import (
 // MaxHead bounds the head of a request, its empty line included: 431 beyond.
 const MaxHead = 64 << 10
 
+// MaxFields bounds the fields of a head: 431 beyond. What a field takes beside its octets is ten times a short one.
+const MaxFields = 256
+
 const (
 	// readSize is what a connection reads into while it has no more to hold; a larger head has a larger buffer until it is handled.
 	readSize = 4 << 10
+	// fewFields is how many a header may have that is kept for the next request.
+	fewFields = 32
 	// maxDrain bounds what is read and thrown away of a body that no handler wanted, or before a connection closes, in octets.
 	maxDrain = 256 << 10
 	// farewell is how long an idle connection may still bring a request that is on its way when the server shuts down.

@@ -5,12 +5,14 @@ import (
 	"crypto/tls"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 
+	"github.com/guardyn-edge/guardyn/edge/http1"
 	"github.com/guardyn-edge/guardyn/zone"
 )
 
@@ -198,6 +200,10 @@ func TestWhatReachesTheOriginOfHTTP2(t *testing.T) {
 		{"a length that is too short", pseudo("content-length: 3"), "abcd", "PROTOCOL_ERROR", ""},
 		{"a length that is too long", pseudo("content-length: 5"), "abcd", "400", ""},
 		{"a length and no body", pseudo("content-length: 4"), "", "400", ""},
+
+		{"the most fields", pseudo(slices.Repeat([]string{"x-a: b"}, http1.MaxFields)...), "", "200", "POST /p "},
+		{"one field more", pseudo(slices.Repeat([]string{"x-a: b"}, http1.MaxFields+1)...), "", "431", ""},
+		{"cookies apart", pseudo(slices.Repeat([]string{"cookie: a=b"}, http1.MaxFields+1)...), "", "200", "POST /p "},
 
 		{"fields of the node", pseudo("x-forwarded-for: 203.0.113.1", "x-guardyn-zone: evil.example", "x_real_ip: 203.0.113.1", "forwarded: for=evil"), "", "200", "POST /p "},
 	} {

@@ -7,6 +7,15 @@ import (
 	"github.com/guardyn-edge/guardyn/edge/http1"
 )
 
+// tooManyFields reports whether a header has more of them than a head by HTTP/1.1 may have.
+func tooManyFields(h http.Header) bool {
+	n := 0
+	for _, values := range h {
+		n += len(values)
+	}
+	return n > http1.MaxFields
+}
+
 // refusedHTTP2 judges what net/http lets pass of a request by HTTP/2 and what an origin that is spoken to by HTTP/1.1 may read
 // otherwise. text is empty when there is nothing; else the request is answered 400.
 func refusedHTTP2(r *http.Request) (text string) {

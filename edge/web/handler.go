@@ -52,6 +52,10 @@ func (x *exchange) handle(start time.Time, admitted bool) {
 		return
 	}
 	if r.ProtoMajor > 1 {
+		if tooManyFields(r.Header) {
+			x.fail(http.StatusRequestHeaderFieldsTooLarge, "The request has too many fields.")
+			return
+		}
 		if text := refusedHTTP2(r); text != "" {
 			x.fail(http.StatusBadRequest, text)
 			return

@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/net/http2"
 
+	"github.com/guardyn-edge/guardyn/edge/http1"
 	"github.com/guardyn-edge/guardyn/zone"
 )
 
@@ -156,6 +157,10 @@ func (x *exchange) relayHTTP2(ctx context.Context, res *http.Response, idle *idl
 	a := answerHead{status: res.StatusCode, length: res.ContentLength, chunked: true, fields: fieldsOf(res.Header)}
 	for name := range res.Trailer {
 		a.fields = append(a.fields, field{"Trailer", name})
+	}
+	if len(a.fields) > http1.MaxFields {
+		x.originFailed(headError("it has more than 256 fields"))
+		return true
 	}
 	if a.status == http.StatusSwitchingProtocols {
 		x.originFailed(headError("it switches protocols, which HTTP/2 cannot"))

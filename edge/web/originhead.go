@@ -171,6 +171,9 @@ func parseFields(fields []field, s string) ([]field, error) {
 				return fields, headError("a control character in a field")
 			}
 		}
+		if len(fields) == http1.MaxFields {
+			return fields, headError("it has more than 256 fields")
+		}
 		fields = append(fields, field{http.CanonicalHeaderKey(name), value})
 	}
 }

@@ -4,10 +4,14 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"strings"
 	"testing"
 	"testing/iotest"
+
+	"github.com/guardyn-edge/guardyn/edge/http1"
+	"github.com/guardyn-edge/guardyn/zone"
 )
 
 // malformedAnswers are answers that two readers may read differently, or none can read.
@@ -50,6 +54,7 @@ var malformedAnswers = []struct{ name, answer string }{
 	{"a status that is no number", "HTTP/1.1 2x0 OK\r\n\r\n"},
 	{"a tab before the status", "HTTP/1.1\t200 OK\r\n\r\n"},
 	{"a head of 70 KiB", "HTTP/1.1 200 OK\r\nX-A: " + strings.Repeat("a", 70<<10) + "\r\n\r\n"},
+	{"257 fields", "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n" + strings.Repeat("X-A: b\r\n", http1.MaxFields) + "\r\n"},
 	{"a switch that was not asked for", "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"},
 	{"interim answers without end", strings.Repeat("HTTP/1.1 102 Processing\r\n\r\n", maxInterim+1)},
 	{"an interim answer that is malformed", "HTTP/1.1 103 Early Hints\r\nLink : x\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"},
@@ -115,6 +120,29 @@ func TestPlainAnswers(t *testing.T) {
 				t.Errorf("the node made up a Content-Type: %v", last.header)
 			}
 		})
+	}
+}
+
+func TestAnswersOfManyFields(t *testing.T) {
+	for _, tc := range []struct{ lines, status int }{{http1.MaxFields, 200}, {http1.MaxFields + 1, 502}} {
+		fields := make(http.Header)
+		for i := range tc.lines - 2 { // beside Content-Length and Date
+			fields["X-A"] = append(fields["X-A"], fmt.Sprint(i))
+		}
+		o, _ := http2Origin(t, false, func(w http.ResponseWriter, _ *http.Request) {
+			maps.Copy(w.Header(), fields)
+			w.Header().Set("Content-Length", "0")
+			w.WriteHeader(http.StatusOK)
+		})
+		n := startNode(t)
+		n.publish(site(o.Listener.Addr().String(), scheme(zone.SchemeH2C)))
+		if got := n.get("/"); got.status != tc.status || tc.status == 200 && len(got.header["X-A"]) != tc.lines-2 {
+			t.Errorf("%d fields by HTTP/2: %d, want %d", tc.lines, got.status, tc.status)
+		}
+		n.publish(site(rawOrigin(t, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n"+strings.Repeat("X-A: b\r\n", tc.lines-1)+"\r\n")))
+		if got := n.get("/"); got.status != tc.status || tc.status == 200 && len(got.header["X-A"]) != tc.lines-1 {
+			t.Errorf("%d fields by HTTP/1.1: %d, want %d", tc.lines, got.status, tc.status)
+		}
 	}
 }
 
