@@ -98,30 +98,32 @@ func (d *disk) drop(key [32]byte) {
 	_ = d.prune(func([32]byte) bool { return true })
 }
 
-// note writes down which file the runtime has just written.
-func (d *disk) note(key [32]byte) error {
+// note writes down which file the runtime has just written, in place of one that it could not use. written is false when it wrote none: it read the
+// file that is known, or still had the program.
+func (d *disk) note(key [32]byte) (written bool, err error) {
 	var fresh []string
-	err := d.files(func(path string) error {
+	err = d.files(func(path string) error {
 		if !d.known[path] {
 			fresh = append(fresh, path)
 			d.known[path] = true
 		}
 		return nil
 	})
-	if err != nil {
-		return err
-	}
-	if len(fresh) == 0 {
-		return nil // the runtime still had it: it is written when it is made anew
+	if err != nil || len(fresh) == 0 {
+		return false, err
 	}
 	if len(fresh) > 1 {
-		return fmt.Errorf("%d files are new in %s, where one was expected", len(fresh), d.dir)
+		return true, fmt.Errorf("%d files are new in %s, where one was expected", len(fresh), d.dir)
+	}
+	if before, _, ok := d.read(key); ok && before != fresh[0] {
+		_ = os.Remove(filepath.Join(d.dir, before)) // of another version of the runtime, or another processor; pruned else
+		delete(d.known, before)
 	}
 	hash, err := d.hash(fresh[0])
 	if err != nil {
-		return err
+		return true, err
 	}
-	return durable.WriteFile(d.notePath(key), []byte(fresh[0]+" "+hash+"\n"), 0o600)
+	return true, durable.WriteFile(d.notePath(key), []byte(fresh[0]+" "+hash+"\n"), 0o600)
 }
 
 // prune removes the files of programs that are not live, and those that no note names.

@@ -113,10 +113,13 @@ func (e *Engine) start(ctx context.Context) error {
 	if e.disk != nil {
 		cache, err := wazero.NewCompilationCacheWithDir(e.disk.dir)
 		if err != nil {
-			return err
+			// Its absence costs time, and no request.
+			e.config.Logger.Warn("machine code of functions is not kept for the next start", "error", err)
+			e.disk = nil
+		} else {
+			e.cache = cache
+			config = config.WithCompilationCache(cache)
 		}
-		e.cache = cache
-		config = config.WithCompilationCache(cache)
 	}
 	r := wazero.NewRuntimeWithConfig(ctx, config)
 	if err := errors.Join(instantiateWASI(ctx, r), instantiateHost(ctx, r)); err != nil {
@@ -165,8 +168,10 @@ func (e *Engine) compile(ctx context.Context, key [32]byte, rewritten []byte) (m
 		}
 	}()
 	if e.disk == nil {
-		e.counts.compiled.Add(1)
-		return e.runtime.CompileModule(ctx, rewritten)
+		if m, err = e.runtime.CompileModule(ctx, rewritten); err == nil {
+			e.counts.compiled.Add(1)
+		}
+		return m, err
 	}
 	kept := e.disk.check(key)
 	if m, err = e.runtime.CompileModule(ctx, rewritten); err != nil && kept {
@@ -175,16 +180,26 @@ func (e *Engine) compile(ctx context.Context, key [32]byte, rewritten []byte) (m
 		kept = false
 		m, err = e.runtime.CompileModule(ctx, rewritten)
 	}
+	unwritten := err
 	if err != nil {
-		return nil, err
+		// What compiled and could not be written, as on a disk that is full, the runtime has by now, and counts as given to somebody, whom
+		// it was not given to.
+		if m, err = e.runtime.CompileModule(ctx, rewritten); err != nil {
+			return nil, err
+		}
+		_ = m.Close(ctx)
 	}
-	if kept {
+	written := false
+	if unwritten == nil {
+		written, unwritten = e.disk.note(key)
+	}
+	if unwritten != nil {
+		e.config.Logger.Warn("machine code of a function is not kept for the next start", "error", unwritten)
+	}
+	if kept && !written {
 		e.counts.loaded.Add(1)
-		return m, nil
-	}
-	e.counts.compiled.Add(1)
-	if err := e.disk.note(key); err != nil {
-		e.config.Logger.Warn("machine code of a function is not kept for the next start", "error", err)
+	} else {
+		e.counts.compiled.Add(1)
 	}
 	return m, nil
 }

@@ -115,6 +115,81 @@ func TestMachineCodeOnDisk(t *testing.T) {
 	}
 }
 
+// TestMachineCodeOfAnotherRuntime: what a node of another version left is made anew once, and what was left goes.
+func TestMachineCodeOfAnotherRuntime(t *testing.T) {
+	module := assemble(t, hello)
+	dir := t.TempDir()
+	compile(t, newEngine(t, Config{Dir: dir}), zoneFunction(module))
+	code, notes := files(t, dir)
+	own := filepath.Dir(code[0])
+	other := filepath.Join(dir, "wazero-0.0.0-test")
+	if err := os.Rename(own, other); err != nil {
+		t.Fatal(err)
+	}
+	note, err := os.ReadFile(notes[0])
+	if err == nil {
+		err = os.WriteFile(notes[0], []byte(strings.Replace(string(note), filepath.Base(own), filepath.Base(other), 1)), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for round := range 3 {
+		e := newEngine(t, Config{Dir: dir})
+		f := compile(t, e, zoneFunction(module))
+		answered(t, f, get())
+		if err := e.Prune(); err != nil {
+			t.Fatal(err)
+		}
+		if m := e.Metrics(); m.Loaded+m.Compiled != 1 || (m.Compiled == 1) != (round == 0) {
+			t.Errorf("start %d: %d were loaded, %d compiled", round+1, m.Loaded, m.Compiled)
+		}
+		if code, notes := files(t, dir); len(code) != 1 || len(notes) != 1 || filepath.Dir(code[0]) != own {
+			t.Errorf("start %d: there are %v and %v", round+1, code, notes)
+		}
+		runtime.KeepAlive(f)
+	}
+}
+
+// TestMachineCodeWithoutADisk: a directory that takes nothing costs the next start its time, and no function.
+func TestMachineCodeWithoutADisk(t *testing.T) {
+	another := assemble(t, `(memory 1) (func (export "_start") nop)`)
+	dir := t.TempDir()
+	e := newEngine(t, Config{Dir: dir})
+	first := compile(t, e, zoneFunction(assemble(t, hello)))
+	code, _ := files(t, dir)
+	own := filepath.Dir(code[0])
+	if err := os.RemoveAll(own); err != nil {
+		t.Fatal(err)
+	}
+	compile(t, e, zoneFunction(another))
+	answered(t, first, get())
+	if m := e.Metrics(); m.Compiled != 2 || m.Loaded != 0 {
+		t.Errorf("%d were compiled, %d loaded", m.Compiled, m.Loaded)
+	}
+	for range 100 {
+		runtime.GC()
+		e.mu.Lock()
+		n := len(e.programs)
+		e.mu.Unlock()
+		if n == 1 {
+			break
+		}
+	}
+	compile(t, e, zoneFunction(another)) // its code is gone, as that of any that nobody has
+
+	if err := os.WriteFile(own, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	e = newEngine(t, Config{Dir: dir})
+	answered(t, compile(t, e, zoneFunction(assemble(t, hello))), get())
+	if err := e.Prune(); err != nil {
+		t.Errorf("pruning: %v", err)
+	}
+	if m := e.Metrics(); m.Compiled != 1 {
+		t.Errorf("%d were compiled", m.Compiled)
+	}
+}
+
 func TestPrune(t *testing.T) {
 	dir := t.TempDir()
 	e := newEngine(t, Config{Dir: dir})
