@@ -187,6 +187,24 @@ func TestProcess(t *testing.T) {
 	}
 }
 
+// TestConsumerNames: routes from NATS that JetStream would take for one are refused; others may be called so.
+func TestConsumerNames(t *testing.T) {
+	text := `sessions:
+  - {id: n, kind: nats, url: "nats://h"}
+  - {id: m, kind: mqtt, url: "mqtt://h"}
+routes:
+  - {id: a.b, from: {session: n, topic: "x"}, to: {session: m, topic: y}}
+  - {id: a_b, from: {session: KIND, topic: "z"}, to: {session: m, topic: y}}
+`
+	_, err := document.Parse([]byte(strings.Replace(text, "KIND", "n", 1)))
+	if got := problems(t, err); len(got) != 1 || got[0] != `line 6: routes.a_b.id: NATS would keep the places of "a.b" and "a_b" as one: let them differ in more than '.' and '_'` {
+		t.Errorf("it says %q", got)
+	}
+	if _, err := document.Parse([]byte(strings.Replace(text, "KIND", "m", 1))); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestVersions: a version that is none is told with its place, what there is and what to write, once, beside all else that is wrong; both who parses
 // and who asks for the version alone say the same of it.
 func TestVersions(t *testing.T) {

@@ -45,6 +45,7 @@ func (v *validator) document(w wireDocument) *Document {
 		checkID(p.member("id"), r.ID, ids)
 		d.Routes = append(d.Routes, v.route(p, r, d))
 	}
+	v.consumers(routes, d)
 	v.cycles(routes, d)
 	slices.SortFunc(d.Sessions, func(a, b Session) int { return strings.Compare(a.ID, b.ID) })
 	slices.SortFunc(d.Routes, func(a, b Route) int { return strings.Compare(a.ID, b.ID) })

@@ -44,6 +44,23 @@ func (v *validator) route(p place, w wireRoute, d *Document) Route {
 	return r
 }
 
+// consumers refuses routes from nats sessions whose ids differ in no more than dots and underscores: JetStream takes no dots in the name that it keeps
+// a route's place under, and they would share one.
+func (v *validator) consumers(routes place, d *Document) {
+	names := map[string]string{}
+	for i, r := range d.Routes {
+		if s, ok := d.Session(r.From.Session); !ok || s.Kind != NATS || r.ID == "" {
+			continue
+		}
+		name := strings.ReplaceAll(r.ID, ".", "_")
+		if other, taken := names[name]; taken && other != r.ID {
+			routes.item(i, &r.ID).member("id").problem("NATS would keep the places of %q and %q as one: let them differ in more than '.' and '_'", other, r.ID)
+			continue
+		}
+		names[name] = r.ID
+	}
+}
+
 // feeds tells whether what r sends could come by r again.
 func feeds(r Route, from, to Session, t topic.Template) bool {
 	return from.Endpoint() != "" && from.Endpoint() == to.Endpoint() && !t.IsZero() && t.Feeds(r.From.Topic, r.From.Topic)

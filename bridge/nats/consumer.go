@@ -19,39 +19,56 @@ import (
 type consumer struct {
 	route string
 	sub   session.Subscription
+	prior <-chan struct{}    // closed when what took for the route before takes no more; nil: nothing did
 	stop  context.CancelFunc // nil: it does not run
 	done  chan struct{}
 
 	// Of the session's mutex.
 	ready bool
 	err   string
-	open  map[jetstream.Msg]bool // taken, not settled
+	open  map[place]*taken
 
 	delivering sync.Mutex // while the sink is called
 	sink       session.Sink
 }
 
+// place is where a message is in its stream. A stream that was made anew counts from 1 again.
+type place struct {
+	sequence uint64
+	at       time.Time
+}
+
+// taken is a message that is not settled.
+type taken struct{ reply string } // where its acknowledgement goes: to the newest delivery of it
+
 // Subscribe implements session.Session.
 func (s *Session) Subscribe(route string, sub session.Subscription, sink session.Sink) {
 	s.mu.Lock()
 	have := s.subs[route]
-	if have != nil && have.sub.Filter.String() == sub.Filter.String() && have.sub.Stream == sub.Stream && have.sub.InFlight == sub.InFlight {
-		s.mu.Unlock()
-		have.delivering.Lock()
-		defer have.delivering.Unlock()
-		have.sink = sink
-		return
-	}
-	c := &consumer{route: route, sub: sub, sink: sink, open: map[jetstream.Msg]bool{}}
-	s.subs[route] = c
-	if have != nil && have.stop != nil {
-		have.stop()
-	}
-	s.begin(c)
 	s.mu.Unlock()
+	if have != nil {
+		have.delivering.Lock()
+		have.sink = sink // also of what a consumer that is replaced still delivers
+		have.delivering.Unlock()
+		if have.sub.Filter.String() == sub.Filter.String() && have.sub.Stream == sub.Stream && have.sub.InFlight == sub.InFlight {
+			return
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := &consumer{route: route, sub: sub, sink: sink, open: map[place]*taken{}}
+	if have != nil {
+		c.open = have.open
+		if have.stop != nil {
+			have.stop()
+			c.prior = have.done
+		}
+	}
+	s.subs[route] = c
+	s.begin(c)
 }
 
-// Unsubscribe implements session.Session. What was taken and is not settled is delivered again to whoever has the consumer next.
+// Unsubscribe implements session.Session. What was taken and is not settled is the route's still.
 func (s *Session) Unsubscribe(ctx context.Context, route string) {
 	s.mu.Lock()
 	c := s.subs[route]
@@ -60,11 +77,22 @@ func (s *Session) Unsubscribe(ctx context.Context, route string) {
 		s.mu.Unlock()
 		return
 	}
+	s.former[c] = true
 	c.stop()
 	s.mu.Unlock()
 	select {
 	case <-c.done:
 	case <-ctx.Done():
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.forget(c)
+}
+
+// forget lets go of a consumer whose route is gone and that has nothing under way. mu is held.
+func (s *Session) forget(c *consumer) {
+	if len(c.open) == 0 {
+		delete(s.former, c)
 	}
 }
 
@@ -79,16 +107,21 @@ func (s *Session) sorted() []*consumer {
 
 // begin runs c, if there is a connection. mu is held.
 func (s *Session) begin(c *consumer) {
-	if s.js == nil {
+	on := s.conn
+	if on == nil {
 		return
 	}
-	ctx, stop := context.WithCancel(s.running)
+	ctx, stop := context.WithCancel(on.ctx)
 	c.stop, c.done = stop, make(chan struct{})
-	js, done := s.js, c.done
-	s.work.Go(func() {
+	prior, done := c.prior, c.done
+	on.work.Go(func() {
 		defer close(done)
+		defer stop()
+		if prior != nil {
+			<-prior // it ends with its context
+		}
 		for attempt := 1; ctx.Err() == nil; attempt++ {
-			if err := s.consume(ctx, js, c); err != nil && ctx.Err() == nil {
+			if err := s.consume(ctx, on, c); err != nil && ctx.Err() == nil {
 				s.consumes(c, false, err)
 				s.cfg.Backoff.Wait(ctx, attempt)
 			} else {
@@ -117,34 +150,54 @@ func durable(name string) string {
 	}, name)
 }
 
+// streamOf finds the stream that has the subjects. Where several have some of them, one of them alone would leave the rest out.
+func streamOf(ctx context.Context, js jetstream.JetStream, subjects string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	list := js.StreamNames(ctx, jetstream.WithStreamListSubject(subjects))
+	var all []string
+	for name := range list.Name() {
+		all = append(all, name)
+	}
+	slices.Sort(all)
+	switch err := list.Err(); {
+	case err != nil:
+		return "", fmt.Errorf("which stream has %s is not known: %w", subjects, err)
+	case len(all) == 0:
+		return "", fmt.Errorf("no stream has %s", subjects)
+	case len(all) > 1:
+		return "", fmt.Errorf("several streams have %s: %s: name one of them in from.stream", subjects, strings.Join(all, ", "))
+	}
+	return all[0], nil
+}
+
 // consume takes until ctx ends or the server ends it.
-func (s *Session) consume(ctx context.Context, js jetstream.JetStream, c *consumer) error {
+func (s *Session) consume(ctx context.Context, on *connection, c *consumer) error {
 	filter, stream := c.sub.Filter.String(), c.sub.Stream
 	if stream == "" {
 		var err error
-		if stream, err = js.StreamNameBySubject(ctx, filter); err != nil {
-			return fmt.Errorf("no stream has %s: %w", filter, err)
+		if stream, err = streamOf(ctx, on.js, filter); err != nil {
+			return err
 		}
 	}
-	on, err := js.CreateOrUpdateConsumer(ctx, stream, jetstream.ConsumerConfig{
-		Durable: durable(c.sub.Name), FilterSubject: filter, AckPolicy: jetstream.AckExplicitPolicy, AckWait: ackWait,
+	at, err := on.js.CreateOrUpdateConsumer(ctx, stream, jetstream.ConsumerConfig{
+		Durable: durable(c.sub.Name), FilterSubject: filter, AckPolicy: jetstream.AckExplicitPolicy, AckWait: s.ackWait,
 		MaxAckPending: c.sub.InFlight, DeliverPolicy: jetstream.DeliverAllPolicy,
 	})
 	if err != nil {
 		return fmt.Errorf("consumer of %s on stream %s: %w", filter, stream, err)
 	}
-	messages, err := on.Messages(jetstream.PullMaxMessages(max(c.sub.InFlight, 1)))
+	s.consumes(c, true, nil)
+	if err := s.hold(ctx, at, c); err != nil {
+		return err
+	}
+	messages, err := at.Messages(jetstream.PullMaxMessages(max(c.sub.InFlight, 1)))
 	if err != nil {
 		return err
 	}
-	s.consumes(c, true, nil)
-	leave := context.AfterFunc(ctx, messages.Stop)
+	// What has come is the route's: else it would come again only behind what is new.
+	leave := context.AfterFunc(ctx, messages.Drain)
 	defer leave()
-	var renewing sync.WaitGroup
-	renewed, stop := context.WithCancel(ctx)
-	renewing.Go(func() { s.renew(renewed, c) })
-	defer renewing.Wait()
-	defer stop()
 	for {
 		m, err := messages.Next()
 		switch {
@@ -164,31 +217,55 @@ func (s *Session) consume(ctx context.Context, js jetstream.JetStream, c *consum
 	}
 }
 
-// renew keeps the server from delivering again what is under way.
-func (s *Session) renew(ctx context.Context, c *consumer) {
-	t := time.NewTicker(ackWait / 3)
-	defer t.Stop()
+// holdPoll is how often a session that holds asks whether it need any longer.
+const holdPoll = 250 * time.Millisecond
+
+// hold waits, where nobody else takes from the consumer, until what was delivered before and is not held here is due to be delivered again. The
+// server would deliver what is new meanwhile, and the order would be lost.
+func (s *Session) hold(ctx context.Context, at jetstream.Consumer, c *consumer) error {
+	if s.cfg.Shared {
+		return nil
+	}
+	due := time.NewTimer(s.ackWait + s.ackWait/8)
+	defer due.Stop()
+	poll := time.NewTicker(min(holdPoll, s.ackWait/8))
+	defer poll.Stop()
 	for {
-		select {
-		case <-t.C:
-		case <-ctx.Done():
-			return
+		info, err := at.Info(ctx)
+		if err != nil {
+			return err
 		}
 		s.mu.Lock()
-		open := slices.Collect(maps.Keys(c.open))
+		held := len(c.open)
 		s.mu.Unlock()
-		for _, m := range open {
-			if err := m.InProgress(); err != nil && !errors.Is(err, jetstream.ErrMsgAlreadyAckd) {
-				s.note(err)
-			}
+		if info.NumAckPending <= held {
+			return nil
+		}
+		select {
+		case <-poll.C:
+		case <-due.C:
+			return nil
+		case <-ctx.Done():
+			return nil
 		}
 	}
 }
 
 // deliver gives one message to the route.
 func (s *Session) deliver(c *consumer, m jetstream.Msg) {
+	meta, err := m.Metadata()
+	if err != nil {
+		s.note(fmt.Errorf("a message came without its place in the stream: %w", err))
+		return
+	}
+	at, t := place{meta.Sequence.Stream, meta.Timestamp}, &taken{m.Reply()}
 	s.mu.Lock()
-	c.open[m] = true
+	if again := c.open[at]; again != nil {
+		again.reply = t.reply // the route has it
+		s.mu.Unlock()
+		return
+	}
+	c.open[at] = t
 	s.mu.Unlock()
 	out := session.Message{Topic: m.Subject(), Payload: m.Data(), QoS: 1}
 	for name, values := range m.Headers() {
@@ -196,7 +273,7 @@ func (s *Session) deliver(c *consumer, m jetstream.Msg) {
 			switch {
 			case strings.EqualFold(name, "Content-Type"):
 				out.ContentType = v
-			case !strings.HasPrefix(name, "Nats-"): // they are the server's own
+			case !reserved(name):
 				out.Properties = append(out.Properties, session.Property{Name: name, Value: v})
 			}
 		}
@@ -204,10 +281,16 @@ func (s *Session) deliver(c *consumer, m jetstream.Msg) {
 	slices.SortStableFunc(out.Properties, func(a, b session.Property) int { return strings.Compare(a.Name, b.Name) })
 	d := session.NewDelivery(out, func() {
 		s.mu.Lock()
-		delete(c.open, m)
-		s.mu.Unlock()
-		if err := m.Ack(); err != nil {
-			s.note(err) // it is delivered again
+		defer s.mu.Unlock()
+		if c.open[at] != t {
+			return // it was handed back
+		}
+		delete(c.open, at)
+		s.forget(c)
+		s.acks = append(s.acks, t.reply)
+		select {
+		case s.ackWake <- struct{}{}:
+		default:
 		}
 	})
 	c.delivering.Lock()

@@ -28,14 +28,21 @@ type world struct {
 	port int
 	s    *server.Server
 	js   jetstream.JetStream
+	with func(*server.Options) // what else the server is started with; nil: nothing
+
+	filled int // messages of fill
 }
 
-func newWorld(t *testing.T) *world {
+func newWorld(t *testing.T) *world { return newWorldWith(t, nil) }
+
+// newWorldWith starts the server with more than every other; the test's own client speaks to it with options.
+func newWorldWith(t *testing.T, with func(*server.Options), options ...natsgo.Option) *world {
 	t.Helper()
-	w := &world{t: t, dir: t.TempDir(), port: -1}
+	w := &world{t: t, dir: t.TempDir(), port: -1, with: with}
 	w.start()
 	t.Cleanup(func() { w.s.Shutdown(); w.s.WaitForShutdown() })
-	nc, err := natsgo.Connect(w.url(), natsgo.MaxReconnects(-1), natsgo.ReconnectWait(10*time.Millisecond))
+	nc, err := natsgo.Connect(w.url(), append(options, natsgo.MaxReconnects(-1), natsgo.ReconnectWait(10*time.Millisecond), natsgo.IgnoreAuthErrorAbort(),
+		natsgo.ErrorHandler(func(*natsgo.Conn, *natsgo.Subscription, error) {}))...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +60,11 @@ func newWorld(t *testing.T) *world {
 
 func (w *world) start() {
 	w.t.Helper()
-	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: w.port, JetStream: true, StoreDir: w.dir, NoLog: true, NoSigs: true})
+	o := &server.Options{Host: "127.0.0.1", Port: w.port, JetStream: true, StoreDir: w.dir, NoLog: true, NoSigs: true}
+	if w.with != nil {
+		w.with(o)
+	}
+	s, err := server.NewServer(o)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -81,10 +92,15 @@ func (w *world) url() string { return fmt.Sprintf("nats://127.0.0.1:%d", w.port)
 
 func (w *world) session(member string) *nats.Session {
 	w.t.Helper()
-	s, err := nats.New(session.Config{
-		Session: document.Session{ID: "s", Kind: document.NATS, URL: w.url(), ClientID: "gdn-s"}, Member: member, Backoff: session.Backoff{Min: 5 * time.Millisecond, Max: 50 * time.Millisecond},
-		Window: func() int { return 10 }, IsTarget: func() bool { return false }, Log: slog.New(slog.DiscardHandler), Now: time.Now,
-	})
+	return w.sessionOf(document.Session{ID: "s", Kind: document.NATS, URL: w.url(), ClientID: "gdn-s"}, session.Config{Member: member})
+}
+
+// sessionOf is a session of that document; cfg is completed.
+func (w *world) sessionOf(d document.Session, cfg session.Config) *nats.Session {
+	w.t.Helper()
+	cfg.Session, cfg.Backoff, cfg.Log, cfg.Now = d, session.Backoff{Min: 5 * time.Millisecond, Max: 50 * time.Millisecond}, slog.New(slog.DiscardHandler), time.Now
+	cfg.Window, cfg.IsTarget = func() int { return 10 }, func() bool { return false }
+	s, err := nats.New(cfg)
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -30,6 +30,7 @@ type outgoing struct {
 	id     string // the same at each attempt
 	future jetstream.PubAckFuture
 	err    error // what was heard of this attempt: a future says it once
+	denied bool  // the server does not allow its subject
 }
 
 func newOutbox() outbox { return outbox{wake: make(chan struct{}, 1), id: rand.Text()} }
@@ -66,40 +67,13 @@ func (b *outbox) drop() []*outgoing {
 // first, and what has failed goes out again, in its order, after a while.
 func (s *Session) publish(ctx context.Context, js jetstream.JetStream) {
 	for attempt := 1; ; {
-		var faulty []func()
+		stuck := s.put(ctx, js)
 		s.mu.Lock()
-		for len(s.out.queue) > 0 {
-			o := s.out.queue[0]
-			if fault := unspeakable(&o.Message); fault != "" {
-				s.out.queue = s.out.queue[1:]
-				faulty = append(faulty, func() { o.Done(&session.Refusal{Reason: fault}) })
-				continue
-			}
-			future, err := js.PublishMsgAsync(o.message(), jetstream.WithMsgID(o.id))
-			if errors.Is(err, nats.ErrMaxPayload) || errors.Is(err, nats.ErrBadSubject) {
-				reason := s.final(ctx, js, o, err)
-				s.out.queue = s.out.queue[1:]
-				faulty = append(faulty, func() { o.Done(&session.Refusal{Reason: reason}) })
-				continue
-			}
-			if err != nil {
-				s.err = err.Error()
-				break
-			}
-			o.future, o.err = future, nil
-			s.out.queue, s.out.sent = s.out.queue[1:], append(s.out.sent, o)
-		}
-		stuck, first := len(s.out.queue) > 0, (*outgoing)(nil)
+		var first *outgoing
 		if len(s.out.sent) > 0 {
 			first = s.out.sent[0]
 		}
 		s.mu.Unlock()
-		for _, refuse := range faulty {
-			refuse()
-		}
-		if len(faulty) > 0 {
-			continue // what follows may have come meanwhile
-		}
 		switch {
 		case first != nil:
 			if s.hear(ctx, js, first) {
@@ -122,24 +96,71 @@ func (s *Session) publish(ctx context.Context, js jetstream.JetStream) {
 	}
 }
 
+// put sends what is queued, and refuses what cannot be sent at all. It is stuck when the connection takes nothing. No lock is held while it is
+// written, for that may take until the server reads.
+func (s *Session) put(ctx context.Context, js jetstream.JetStream) (stuck bool) {
+	for ctx.Err() == nil {
+		s.mu.Lock()
+		if len(s.out.queue) == 0 {
+			s.mu.Unlock()
+			return false
+		}
+		o := s.out.queue[0]
+		s.out.queue = s.out.queue[1:]
+		s.out.sent = append(s.out.sent, o) // before it is: what the server says of it may come at once
+		o.future, o.err, o.denied = nil, nil, false
+		s.mu.Unlock()
+		fault := unspeakable(&o.Message)
+		if fault == "" {
+			future, err := js.PublishMsgAsync(o.message(), jetstream.WithMsgID(o.id))
+			switch {
+			case errors.Is(err, nats.ErrMaxPayload) || errors.Is(err, nats.ErrBadSubject):
+				fault = s.final(ctx, js, o, err)
+			case err != nil:
+				s.note(err)
+				s.mu.Lock()
+				s.out.sent = s.out.sent[:len(s.out.sent)-1]
+				s.out.queue = append([]*outgoing{o}, s.out.queue...)
+				s.mu.Unlock()
+				return true
+			default:
+				o.future = future
+				continue
+			}
+		}
+		s.mu.Lock()
+		s.out.sent = s.out.sent[:len(s.out.sent)-1]
+		s.mu.Unlock()
+		o.Done(&session.Refusal{Reason: fault})
+	}
+	return false
+}
+
 // hear waits for the answer to the message that was sent first, or for more to send; false when the message is to be sent again.
 func (s *Session) hear(ctx context.Context, js jetstream.JetStream, o *outgoing) bool {
 	var err error
-	select {
-	case <-o.future.Ok():
-	case err = <-o.future.Err():
-	case <-s.out.wake:
-		return true // there is more to send meanwhile
-	case <-ctx.Done():
-		return false
-	}
-	if err != nil {
-		if reason := s.final(ctx, js, o, err); reason != "" {
-			err = &session.Refusal{Reason: reason}
-		} else {
-			s.note(err)
-			o.err = err
+	s.mu.Lock()
+	denied := o.denied
+	s.mu.Unlock()
+	if denied {
+		err = &session.Refusal{Reason: "the server does not allow the subject " + o.Topic + ": it is not allowed to this user"}
+	} else {
+		select {
+		case <-o.future.Ok():
+		case err = <-o.future.Err():
+		case <-s.out.wake:
+			return true // there is more to send meanwhile, or this one is denied
+		case <-ctx.Done():
 			return false
+		}
+		if err != nil {
+			reason := s.final(ctx, js, o, err)
+			if reason == "" {
+				s.note(err)
+				o.err = err
+				return false
+			}
+			err = &session.Refusal{Reason: reason}
 		}
 	}
 	s.mu.Lock()
@@ -171,9 +192,6 @@ func (s *Session) again(ctx context.Context, js jetstream.JetStream) {
 	s.mu.Unlock()
 	var failed, confirmed []*outgoing
 	for _, o := range sent {
-		if o == nil {
-			continue
-		}
 		err := o.err
 		if err == nil {
 			err = answer(ctx, o.future)
@@ -196,6 +214,9 @@ func (s *Session) again(ctx context.Context, js jetstream.JetStream) {
 	}
 }
 
+// headersTooLarge is the error of a stream that is given more than 64 KiB of headers.
+const headersTooLarge jetstream.ErrorCode = 10097
+
 // final says why a stream will never take the message, "" when it may.
 func (s *Session) final(ctx context.Context, js jetstream.JetStream, o *outgoing, err error) string {
 	var api *jetstream.APIError
@@ -204,7 +225,7 @@ func (s *Session) final(ctx context.Context, js jetstream.JetStream, o *outgoing
 		return fmt.Sprintf("the message has %d bytes, more than the server takes", len(o.Payload))
 	case errors.Is(err, nats.ErrBadSubject):
 		return "the subject cannot be sent: " + err.Error()
-	case errors.As(err, &api) && api.ErrorCode == jetstream.JSErrCodeStreamMessageExceedsMaximum:
+	case errors.As(err, &api) && (api.ErrorCode == jetstream.JSErrCodeStreamMessageExceedsMaximum || api.ErrorCode == headersTooLarge):
 		return api.Description
 	case errors.Is(err, jetstream.ErrNoStreamResponse) || errors.Is(err, nats.ErrNoResponders):
 		// No stream has the subject, or the one that has it is away at this moment: the server knows which.
@@ -232,9 +253,17 @@ func (o *outgoing) message() *nats.Msg {
 	return m
 }
 
-// carried tells whether a property may be a header, by its name.
+// carried tells whether a property may be a header, by its name: by NATS's rule for them, and because it is not one that the server or its clients
+// take for their own.
 func carried(name string) bool {
-	return name != "" && !strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r >= 0x7f || r == ':' })
+	return name != "" && !strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r >= 0x7f || r == ':' }) && !reserved(name)
+}
+
+// reserved tells of the headers by which JetStream is commanded, as to drop all that a stream has (Nats-Rollup), and of those by which an empty
+// message is told from a server's own.
+func reserved(name string) bool {
+	const prefix = "Nats-"
+	return len(name) >= len(prefix) && strings.EqualFold(name[:len(prefix)], prefix) || strings.EqualFold(name, "Status") || strings.EqualFold(name, "Description")
 }
 
 // unspeakable says what of the message NATS cannot say: its subjects have no spaces and control characters, its headers one line each.

@@ -5,14 +5,25 @@
 // stream holds. It stays when its route is removed, so that a route that is taken back goes on where it was. Without JetStream, or for
 // subjects that no stream has, there is nothing that could confirm a message, and it is refused.
 //
+// Each connection is made here, and again when it is lost: the client library's own way back gives up for good after two refusals, and does
+// not end while it dials.
+//
+// # Order
+//
+// The server delivers again what was not acknowledged only after a while (ackWait), and meanwhile what is new. Where a session takes alone, it
+// therefore waits, when a connection begins, until what the one before had under way is due, so that this comes first; see consume.
+//
 // Bounds: of each consumer in_flight messages are taken and not acknowledged (its MaxAckPending); what is sent and not confirmed is bounded
-// by the routes that send. Goroutines: two, and two for each route from the session, beside those of nats.go.
+// by the routes that send. Goroutines: four, and one for each route from the session, beside those of nats.go.
 package nats
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"net"
+	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -27,10 +38,13 @@ import (
 
 // Times that a session keeps to.
 const (
-	connectTimeout = 10 * time.Second
+	connectTimeout = 10 * time.Second // to dial, and to be told yes or no
 	callTimeout    = 5 * time.Second  // of a question to the server
-	ackWait        = 30 * time.Second // after which the server delivers again what was not acknowledged; renewed while it is under way
+	ackWait        = 15 * time.Second // after which the server delivers again what was not acknowledged; renewed while it is under way
 	publishTimeout = 10 * time.Second // for a stream to confirm
+	pingInterval   = 15 * time.Second // of which two unanswered ones end the connection
+	writeTimeout   = 30 * time.Second // for the server to take what is written
+	lastWords      = time.Second      // to hand back what is under way, when the session ends
 )
 
 // Session is one session with a NATS server. It implements session.Session.
@@ -38,20 +52,28 @@ type Session struct {
 	cfg     session.Config
 	name    string
 	options []nats.Option
+	ackWait time.Duration
 
 	mu       sync.Mutex
 	state    bridge.SessionState
 	since    time.Time
 	err      string
 	connects uint64
-	held     time.Duration // how long the last connection was
-	attempts int           // to connect, since one has held
 	closed   bool
-	js       jetstream.JetStream // nil: Run has no connection yet, or has ended
-	running  context.Context     // of js
-	work     sync.WaitGroup      // what Run has begun
+	conn     *connection // nil: not connected
 	subs     map[string]*consumer
+	former   map[*consumer]bool // whose routes are gone, with messages that are not settled
+	acks     []string           // where acknowledgements go that are not sent yet
+	ackWake  chan struct{}
 	out      outbox
+}
+
+// connection is one with the server.
+type connection struct {
+	nc   *nats.Conn
+	js   jetstream.JetStream
+	ctx  context.Context // ends with it
+	work sync.WaitGroup  // what it has begun
 }
 
 var _ session.Session = (*Session)(nil)
@@ -65,15 +87,13 @@ func New(cfg session.Config) (*Session, error) {
 		return nil, fmt.Errorf("session %s: %w", d.ID, err)
 	}
 	s := &Session{
-		cfg: cfg, name: strings.ReplaceAll(d.ClientID, document.Member, cfg.Member), state: bridge.Connecting, since: cfg.Now(),
-		subs: map[string]*consumer{}, out: newOutbox(),
+		cfg: cfg, name: strings.ReplaceAll(d.ClientID, document.Member, cfg.Member), ackWait: ackWait, state: bridge.Connecting, since: cfg.Now(),
+		subs: map[string]*consumer{}, former: map[*consumer]bool{}, ackWake: make(chan struct{}, 1), out: newOutbox(),
 	}
 	s.options = []nats.Option{
-		nats.Name(s.name), nats.MaxReconnects(-1), nats.Timeout(connectTimeout), nats.ReconnectBufSize(-1),
-		nats.CustomReconnectDelay(func(int) time.Duration { return s.wait() }),
-		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) { s.disconnected(err) }),
-		nats.ReconnectHandler(func(*nats.Conn) { s.connected() }),
-		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { s.note(err) }),
+		nats.Name(s.name), nats.NoReconnect(), nats.Timeout(connectTimeout), nats.SkipHostLookup(), nats.PingInterval(pingInterval), nats.MaxPingsOutstanding(2),
+		nats.FlusherTimeout(writeTimeout),
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { s.heard(err) }),
 	}
 	if strings.HasPrefix(d.URL, "tls:") || strings.HasPrefix(d.URL, "wss:") || d.TLS != (document.TLS{}) {
 		s.options = append(s.options, nats.Secure(config))
@@ -91,89 +111,135 @@ func New(cfg session.Config) (*Session, error) {
 
 // Run implements session.Session.
 func (s *Session) Run(ctx context.Context) {
+	s.becomes(bridge.Connecting, nil)
 	for attempt := 1; ctx.Err() == nil; attempt++ {
-		nc, err := nats.Connect(s.cfg.Session.URL, s.options...)
-		if err == nil {
-			err = s.serve(ctx, nc)
+		held, err := s.connection(ctx)
+		if ctx.Err() != nil {
+			break
 		}
-		if err != nil && ctx.Err() == nil {
-			s.disconnected(err)
-			s.cfg.Log.Warn("session is not connected; it tries again", "session", s.cfg.Session.ID, "error", err)
-			s.cfg.Backoff.Wait(ctx, attempt)
+		if s.cfg.Backoff.Held(held) {
+			attempt = 1
 		}
+		s.becomes(bridge.Connecting, err)
+		s.cfg.Log.Warn("session is not connected; it tries again", "session", s.cfg.Session.ID, "error", err)
+		s.cfg.Backoff.Wait(ctx, attempt)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.state, s.since = bridge.Stopping, s.cfg.Now()
+	s.becomes(bridge.Stopping, nil)
 }
 
-// serve takes and sends until ctx ends.
-func (s *Session) serve(ctx context.Context, nc *nats.Conn) error {
-	defer nc.Close()
-	js, err := jetstream.New(nc, jetstream.WithPublishAsyncTimeout(publishTimeout), jetstream.WithDefaultTimeout(callTimeout))
+// dialer opens the connections of one nats.Connect, and ends them with ctx until kept is called.
+type dialer struct {
+	ctx  context.Context
+	conn net.Conn
+	stop func() bool
+}
+
+// Dial implements nats.CustomDialer.
+func (d *dialer) Dial(network, address string) (net.Conn, error) {
+	limited, cancel := context.WithTimeout(d.ctx, connectTimeout)
+	defer cancel()
+	conn, err := (&net.Dialer{}).DialContext(limited, network, address)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	s.connected()
-	s.cfg.Log.Info("session is connected", "session", s.cfg.Session.ID, "name", s.name)
+	d.conn, d.stop = conn, context.AfterFunc(d.ctx, func() { _ = conn.Close() })
+	return conn, nil
+}
+
+// connection connects once, and takes and sends until the connection is lost or ctx ends. It tells how long that was.
+func (s *Session) connection(ctx context.Context) (held time.Duration, err error) {
+	lost, d := make(chan struct{}), &dialer{ctx: ctx}
+	nc, err := nats.Connect(s.cfg.Session.URL, append(s.options, nats.SetCustomDialer(d), nats.ClosedHandler(func(*nats.Conn) { close(lost) }))...)
+	if err != nil {
+		return 0, err
+	}
+	defer nc.Close()
+	if !d.stop() {
+		return 0, ctx.Err() // and so is the connection
+	}
+	// What routes may send and not have confirmed is their bound; one that is met here would block.
+	js, err := jetstream.New(nc, jetstream.WithPublishAsyncTimeout(publishTimeout), jetstream.WithDefaultTimeout(callTimeout), jetstream.WithPublishAsyncMaxPending(math.MaxInt32))
+	if err != nil {
+		return 0, err
+	}
 	running, stop := context.WithCancel(ctx)
-	s.mu.Lock()
-	s.js, s.running = js, running
-	for _, c := range s.subs {
-		s.begin(c)
+	defer stop()
+	c := &connection{nc: nc, js: js, ctx: running}
+	began := s.cfg.Now()
+	s.begins(c)
+	c.work.Go(func() { s.publish(running, js) })
+	c.work.Go(func() { s.acknowledge(running, nc) })
+	c.work.Go(func() { s.renew(running, nc) })
+	select {
+	case <-lost:
+	case <-ctx.Done():
 	}
-	s.mu.Unlock()
-	s.work.Go(func() { s.publish(running, js) })
-	<-ctx.Done()
+	// A server that takes nothing any more does not keep the session from ending.
+	force := time.AfterFunc(lastWords, func() { _ = d.conn.Close() })
+	defer force.Stop()
 	s.mu.Lock()
-	s.js = nil // nothing begins any more
+	s.conn = nil // nothing begins any more
 	s.mu.Unlock()
 	stop()
-	flush, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-	defer cancel()
-	_ = nc.FlushWithContext(flush) // acknowledgements; without them it is delivered again
-	s.work.Wait()
-	return nil
-}
-
-func (s *Session) connected() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.state, s.since, s.err = bridge.Connected, s.cfg.Now(), ""
-	s.connects++
-}
-
-// wait is how long to wait before the next attempt: longer each time until a connection has held. The client's own count begins anew with each
-// connection, however short.
-func (s *Session) wait() time.Duration {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.cfg.Backoff.Held(s.held) {
-		s.attempts = 0
+	c.work.Wait()
+	if ctx.Err() != nil {
+		s.handBack(ctx, nc)
 	}
-	s.held = 0
-	s.attempts++
-	return s.cfg.Backoff.Delay(s.attempts)
+	if err = nc.LastError(); err == nil {
+		err = errors.New("the server ended the connection")
+	}
+	return s.cfg.Now().Sub(began), err
 }
 
-func (s *Session) disconnected(err error) {
+// begins takes the session up on a new connection.
+func (s *Session) begins(c *connection) {
+	s.cfg.Log.Info("session is connected", "session", s.cfg.Session.ID, "name", s.name)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.state != bridge.Connecting {
-		if s.state == bridge.Connected {
-			s.held = s.cfg.Now().Sub(s.since)
-		}
-		s.state, s.since = bridge.Connecting, s.cfg.Now()
+	s.conn, s.state, s.since, s.err = c, bridge.Connected, s.cfg.Now(), ""
+	s.connects++
+	for _, sub := range s.subs {
+		s.begin(sub)
+	}
+}
+
+// becomes sets the state; err is kept until the next one.
+func (s *Session) becomes(state bridge.SessionState, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.state != state {
+		s.state, s.since = state, s.cfg.Now()
 	}
 	if err != nil {
 		s.err = err.Error()
 	}
 }
 
-func (s *Session) note(err error) {
+// denied is how a server says that a subject may not be published to.
+var denied = regexp.MustCompile(`(?i)permissions violation for publish to "([^"]+)"`)
+
+// heard takes what the server says outside of answers. It answers a message that may not be published by this alone.
+func (s *Session) heard(err error) {
 	if err == nil {
 		return
 	}
+	s.note(err)
+	if !errors.Is(err, nats.ErrPermissionViolation) {
+		return
+	}
+	if m := denied.FindStringSubmatch(err.Error()); m != nil {
+		s.mu.Lock()
+		for _, o := range s.out.sent {
+			if o != nil && o.Topic == m[1] {
+				o.denied = true
+			}
+		}
+		s.mu.Unlock()
+		s.out.signal()
+	}
+}
+
+func (s *Session) note(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.err = err.Error()

@@ -49,7 +49,7 @@ func (r *Runner) Prepare(_ context.Context, d *document.Document) (bridge.Prepar
 	var errs []error
 	for _, id := range slices.Concat(p.change.Sessions.Start, p.change.Sessions.Restart) {
 		s, _ := d.Session(id)
-		u, err := r.build(s)
+		u, err := r.build(s, d.Bridge.Mode)
 		if err != nil {
 			errs = append(errs, err)
 			continue

@@ -31,10 +31,11 @@ type unit struct {
 }
 
 // build makes a session's unit, without a connection.
-func (r *Runner) build(d document.Session) (*unit, error) {
+func (r *Runner) build(d document.Session, mode document.Mode) (*unit, error) {
 	u := &unit{doc: d, done: make(chan struct{}), since: r.o.Now()}
 	cfg := session.Config{
 		Session: d, Member: r.o.Member, Secrets: r.o.Secrets, Backoff: r.o.Backoff, Log: r.o.Logger, Now: r.o.Now,
+		Shared: mode == document.Clustered && !d.Exclusive,
 		Window: func() int { return int(max(u.window.Load(), 1)) }, IsTarget: u.target.Load,
 	}
 	var err error

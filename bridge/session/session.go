@@ -138,6 +138,8 @@ type Config struct {
 	Secrets Secrets
 	// Window is how many messages all routes from the session may have unsettled together, at least 1.
 	Window func() int
+	// Shared: other members of the cohort take from the same source at the same time, so that there is no order to be kept between messages.
+	Shared bool
 	// IsTarget tells whether routes send by the session too.
 	IsTarget func() bool
 	Backoff  Backoff
