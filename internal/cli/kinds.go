@@ -47,7 +47,7 @@ func (a *app) poolCommand() *cobra.Command {
 func (a *app) balancerCommand() *cobra.Command {
 	size := func(b zone.LoadBalancer) string { return "pools " + join(b.Pools) }
 	return objectCommand(a, objects[zone.LoadBalancer, zone.LoadBalancer]{
-		verb: "balancer", short: "Load balancers, one for each host name", noun: "load balancer", arg: "HOST",
+		verb: "balancer", short: "Load balancers, one for each host name", noun: "load balancer", arg: argHost,
 		put: (*api.Client).PutLoadBalancer, get: (*api.Client).LoadBalancer,
 		remove: (*api.Client).DeleteLoadBalancer, list: (*api.Client).LoadBalancers,
 		size: size, summary: size,
@@ -56,7 +56,7 @@ func (a *app) balancerCommand() *cobra.Command {
 
 func (a *app) tlsCommand() *cobra.Command {
 	cmd := objectCommand(a, objects[zone.TLSHost, zone.TLSHost]{
-		verb: "tls", short: "Certificates, with their private keys sealed to the fleet", noun: "TLS host", arg: "HOST",
+		verb: "tls", short: "Certificates, with their private keys sealed to the fleet", noun: "TLS host", arg: argHost,
 		put: (*api.Client).PutTLSHost, get: (*api.Client).TLSHost,
 		remove: (*api.Client).DeleteTLSHost, list: (*api.Client).TLSHosts,
 		size: certificateEnd, summary: certificateEnd,

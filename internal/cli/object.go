@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/guardyn-edge/guardyn/api"
+	"github.com/guardyn-edge/guardyn/zone"
 )
 
 // objects are the verbs of one kind of named object of a zone, whose value is T and whose listing shows S.
@@ -22,6 +23,26 @@ type objects[T, S any] struct {
 	// size tells how much a value holds ("3 items"), summary the same of a listed one.
 	size    func(T) string
 	summary func(S) string
+}
+
+// argHost is the arg of objects that are named by a host: relative to the zone, as names of records are.
+const argHost = "HOST"
+
+// absolute is host as the control plane reads it beside zoneRef, the zone's name. As it stands where that is an id, and where it is
+// malformed, which the control plane tells.
+func absolute(zoneRef, host string) string {
+	if _, err := zone.ParseID(zoneRef); err == nil {
+		return host
+	}
+	apex, err := zone.ParseName(zoneRef)
+	if err != nil {
+		return host
+	}
+	name, err := zone.ParseNameIn(apex, host)
+	if err != nil {
+		return host
+	}
+	return name.String()
 }
 
 func objectCommand[T, S any](a *app, k objects[T, S]) *cobra.Command {
@@ -45,7 +66,11 @@ func objectCommand[T, S any](a *app, k objects[T, S]) *cobra.Command {
 			if a.json {
 				return a.printJSON(now)
 			}
-			a.printf("%s: %s %s has %s; %s\n", args[0], k.noun, args[1], k.size(*now), nextApply)
+			name := args[1]
+			if k.arg == argHost {
+				name = absolute(args[0], name)
+			}
+			a.printf("%s: %s %s has %s; %s\n", args[0], k.noun, name, k.size(*now), nextApply)
 			return nil
 		},
 	})

@@ -26,19 +26,19 @@ type ruleOutcome struct {
 
 // testOutcome is what the rules make of a request. Status is 0 when it goes to the origin.
 type testOutcome struct {
-	Rules    []ruleOutcome `json:"rules"`
+	Rules []ruleOutcome `json:"rules"`
 	// Client is who asks. Proxy is the trusted proxy that told, empty when nobody did.
-	Client   string        `json:"client"`
-	Proxy    string        `json:"proxy,omitempty"`
-	Status   int           `json:"status,omitzero"`
-	Location string        `json:"location,omitempty"`
-	Method   string        `json:"method"`
-	Host     string        `json:"host"`
-	Path     string        `json:"path"`
-	Query    string        `json:"query,omitempty"`
-	Headers  http.Header   `json:"headers,omitempty"`
-	Pool     string        `json:"pool,omitempty"`
-	Function string        `json:"function,omitempty"`
+	Client   string      `json:"client"`
+	Proxy    string      `json:"proxy,omitempty"`
+	Status   int         `json:"status,omitzero"`
+	Location string      `json:"location,omitempty"`
+	Method   string      `json:"method"`
+	Host     string      `json:"host"`
+	Path     string      `json:"path"`
+	Query    string      `json:"query,omitempty"`
+	Headers  http.Header `json:"headers,omitempty"`
+	Pool     string      `json:"pool,omitempty"`
+	Function string      `json:"function,omitempty"`
 	// Cache is nil when rules answer the request.
 	Cache *cacheOutcome `json:"cache,omitempty"`
 

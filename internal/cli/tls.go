@@ -57,7 +57,8 @@ func (a *app) tlsAddCommand() *cobra.Command {
 	cmd := a.jsonFlag(&cobra.Command{
 		Use:   "add ZONE HOST --cert FILE --key FILE",
 		Short: "Seal a private key on this machine and send it with its certificate",
-		Long: `Seal a private key on this machine and send it with its certificate. HOST is a name or a wildcard (*.example.com).
+		Long: `Seal a private key on this machine and send it with its certificate. HOST is a name or a wildcard (*.example.com),
+relative to the zone unless it ends in the zone's name.
 
 The certificate file holds the chain in PEM, leaf first. The key is sealed to the recipient that the control plane names, or to
 that of --recipient, and never leaves this machine in the clear: whoever has the fleet's identity opens it, which are the
@@ -69,7 +70,8 @@ nodes. Before anything is sent, key and certificate must match, the certificate 
 					return usagef(cmd, "--%s is not given", flag)
 				}
 			}
-			host, leaf, plain, err := readPair(args[1], certFile, keyFile, time.Now())
+			name := absolute(args[0], args[1])
+			host, leaf, plain, err := readPair(name, certFile, keyFile, time.Now())
 			if err != nil {
 				return err
 			}
@@ -99,7 +101,7 @@ nodes. Before anything is sent, key and certificate must match, the certificate 
 				return a.printJSON(now)
 			}
 			a.printf("%s: TLS host %s has a certificate until %s; its key is sealed to %s; %s\n",
-				args[0], args[1], leaf.NotAfter.UTC().Format(time.DateOnly), recipient, nextApply)
+				args[0], name, leaf.NotAfter.UTC().Format(time.DateOnly), recipient, nextApply)
 			return nil
 		},
 	})

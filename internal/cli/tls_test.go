@@ -147,6 +147,10 @@ func TestTLSAdd(t *testing.T) {
 	if code, _, errs := run("tls", "add", "example.com", "a.b.example.com", "--recipient", made.Recipient, "--cert", cert, "--key", key); code == 0 || !strings.Contains(errs, "does not cover a.b.example.com") {
 		t.Errorf("a name that the certificate does not cover: %d %q", code, errs)
 	}
+	// A name that ends elsewhere is of this zone all the same, as a record's is: what is judged is the name that would be made.
+	if code, _, errs := run("tls", "add", "example.com", "www.example.org", "--recipient", made.Recipient, "--cert", cert, "--key", key); code == 0 || !strings.Contains(errs, "does not cover www.example.org.example.com") {
+		t.Errorf("a name that is relative: %d %q", code, errs)
+	}
 	if code, _, errs := run("tls", "add", "example.com", "www.example.com", "--recipient", "age1nobody", "--cert", cert, "--key", key); code == 0 || !strings.Contains(errs, "is not an age recipient") {
 		t.Errorf("no recipient: %d %q", code, errs)
 	}
