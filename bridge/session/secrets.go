@@ -118,6 +118,8 @@ func (s Secrets) TLS(session document.Session) (*tls.Config, error) {
 			var pair tls.Certificate
 			if pair, err = tls.X509KeyPair(certificate, key); err == nil {
 				c.Certificates = []tls.Certificate{pair}
+				// A broker that does not know who signed it is to say that, rather than that it was given none: by itself TLS would send none.
+				c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil }
 			}
 		}
 		if err != nil {
