@@ -161,6 +161,7 @@ func (e *Edge) run() {
 	running.Go(func() { e.checks.Run(work) })
 	running.Go(func() { e.tellPools(work) })
 	running.Go(func() { e.pruneFunctions(work) })
+	running.Go(func() { newIdleMemory().run(work) })
 	part("DNS on "+e.DNSAddr(), func() error { return e.dns.Serve(work) })
 	part("HTTP on "+e.HTTPAddr(), func() error { return e.web.Serve(work) })
 	part("admin on "+e.AdminAddr(), func() error {
