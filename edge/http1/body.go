@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// maxChunkLine bounds the line before a chunk: size, extension and CRLF.
-	maxChunkLine = 256
+	// MaxChunkLine bounds the line before a chunk: size, extension and CRLF.
+	MaxChunkLine = 256
 	// maxChunkDigits bounds the digits of a chunk's size.
 	maxChunkDigits = 16
 	// maxFraming bounds the octets that frame a body's chunks, beyond 8 for each octet in them, which a chunk of one octet needs.
@@ -159,11 +159,11 @@ func (b *body) framing() error {
 		}
 		b.state = bodyChunkSize
 	case bodyChunkSize:
-		line, err := b.line(maxChunkLine)
+		line, err := b.line(MaxChunkLine)
 		if err != nil {
 			return err
 		}
-		size, ok := chunkSize(line)
+		size, ok := ChunkSize(line, false)
 		if !ok {
 			return ErrBody
 		}
@@ -193,14 +193,14 @@ func (b *body) framing() error {
 	return nil
 }
 
-// chunkSize reads the line before a chunk, without its CRLF; extensions (RFC 9112 §7.1.1) are passed over.
-func chunkSize(line []byte) (int64, bool) {
+// ChunkSize reads the line before a chunk, without its CRLF; extensions (RFC 9112 §7.1.1) are passed over. padded lets white space stand
+// behind the size, which some servers write and no client does.
+func ChunkSize(line []byte, padded bool) (size int64, ok bool) {
 	digits := line
 	if i := bytes.IndexAny(line, "; \t"); i >= 0 {
 		digits = line[:i]
-		// White space may only stand before an extension.
 		rest := bytes.TrimLeft(line[i:], " \t")
-		if len(rest) == 0 || rest[0] != ';' {
+		if len(rest) == 0 && !padded || len(rest) > 0 && rest[0] != ';' {
 			return 0, false
 		}
 		for _, c := range rest {
@@ -213,8 +213,8 @@ func chunkSize(line []byte) (int64, bool) {
 		return 0, false
 	}
 	// ParseUint would take a sign of neither kind, nor underscores at base 16.
-	size, err := strconv.ParseUint(string(digits), 16, 62)
-	return int64(size), err == nil
+	n, err := strconv.ParseUint(string(digits), 16, 62)
+	return int64(n), err == nil
 }
 
 // lineHere reports whether the next line has come as a whole, or as far as to be refused.

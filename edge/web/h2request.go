@@ -43,12 +43,10 @@ func refusedHTTP2(r *http.Request) (text string) {
 	for _, values := range r.Header {
 		for _, v := range values {
 			// RFC 9113 §8.2.1. An origin by HTTP/1.1 would take the value without it, which no rule has seen.
-			if v != "" && (blank(v[0]) || blank(v[len(v)-1])) {
+			if len(http1.Trim(v)) != len(v) {
 				return "A field's value begins or ends with white space."
 			}
 		}
 	}
 	return ""
 }
-
-func blank(c byte) bool { return c == ' ' || c == '\t' }

@@ -6,11 +6,9 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"strconv"
-)
 
-// maxChunkLine bounds the line before a chunk of an answer: size, extension and CRLF.
-const maxChunkLine = 256
+	"github.com/guardyn-edge/guardyn/edge/http1"
+)
 
 type bodyState uint8
 
@@ -109,11 +107,11 @@ func (b *originBody) framing() error {
 		}
 		b.state = bodyChunkSize
 	case bodyChunkSize:
-		line, err := b.line(maxChunkLine)
+		line, err := b.line(http1.MaxChunkLine)
 		if err != nil {
 			return err
 		}
-		size, ok := chunkSize(line)
+		size, ok := http1.ChunkSize(line, true)
 		if !ok {
 			return errChunk
 		}
@@ -148,19 +146,6 @@ func (b *originBody) framing() error {
 }
 
 var errChunk = errors.New("a chunk of the origin's answer is malformed")
-
-// chunkSize reads the line before a chunk, without its CRLF; extensions (RFC 9112 §7.1.1) are passed over.
-func chunkSize(line []byte) (int64, bool) {
-	digits := line
-	if i := bytes.IndexAny(line, "; \t"); i >= 0 {
-		digits = line[:i]
-		if rest := bytes.TrimLeft(line[i:], " \t"); len(rest) > 0 && rest[0] != ';' {
-			return 0, false
-		}
-	}
-	size, err := strconv.ParseUint(string(digits), 16, 62)
-	return int64(size), err == nil
-}
 
 // line takes the next line, of at most limit octets with its CRLF, and returns it without that.
 func (b *originBody) line(limit int) ([]byte, error) {

@@ -49,7 +49,7 @@ var inOrder = []struct {
 	{"time between requests", limit{"edge/web .IdleTimeout", "t", "edge/web TestClientsThatStall"}},
 	{"silence in a body", limit{"edge/web .BodyStall", "t", "edge/web TestClientsThatStall"}},
 	{"a client that takes nothing of its answer", limit{"edge/web .WriteStall", "t", "edge/web TestClientThatTakesNothing TestStreamThatTakesNothingIsReset"}},
-	{"the line before a chunk", limit{"edge/http1 maxChunkLine", "b", "edge/http1 TestRequests"}},
+	{"the line before a chunk", limit{"edge/http1 MaxChunkLine", "b", "edge/http1 TestRequests"}},
 	{"digits of a chunk's size", limit{"edge/http1 maxChunkDigits", "n", "edge/http1 TestRequests"}},
 	{"octets that frame chunks, beyond 8 for each octet in them", limit{"edge/http1 maxFraming", "b", "edge/http1 TestRequests"}},
 	{"trailer section of a request", limit{"edge/http1 maxTrailer", "b", "edge/http1 TestRequests"}},
@@ -228,7 +228,7 @@ var elsewhere = map[string]string{
 	"edge/dns":   "maxPointer",       // of the format
 	"edge/rrset": "MaxName maxLabel", // of the format
 	"edge/probe": "maxDetail",        // of one report
-	"edge/web":   "maxFetches maxChunkLine maxRefused maxRounds maxSmallBody maxSweep maxTold",
+	"edge/web":   "maxFetches maxRefused maxRounds maxSmallBody maxSweep maxTold",
 }
 
 // ownPages are rooms of the edge whose bounds are on a page of their own, docs/guide/cache.md and docs/guide/functions.md.
