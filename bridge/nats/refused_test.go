@@ -113,12 +113,16 @@ func TestRefusedForGood(t *testing.T) {
 	a.send(s, "out.a", "second")
 	a.send(s, "out.secret.b", "not allowed either")
 	a.send(s, "large", "large headers", session.Property{Name: "a", Value: strings.Repeat("x", 70<<10)})
+	a.send(s, "$JS.API.STREAM.DELETE.LARGE", "") // which this user may
 	a.send(s, "out.a", "third")
-	for what, err := range a.await(t, 6) {
-		want := map[string]string{"not allowed": "not allowed", "not allowed either": "not allowed", "large headers": "header size"}[what]
+	for what, err := range a.await(t, 7) {
+		want := map[string]string{"": "the server's own", "not allowed": "not allowed", "not allowed either": "not allowed", "large headers": "header size"}[what]
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", what, err)
 		}
+	}
+	if _, err := w.js.Stream(t.Context(), "LARGE"); err != nil {
+		t.Errorf("a message has deleted a stream: %v", err)
 	}
 	stream, err := w.js.Stream(t.Context(), "OUT")
 	if err != nil {
@@ -129,6 +133,21 @@ func TestRefusedForGood(t *testing.T) {
 			t.Errorf("message %d is %v, %v", i, m, err)
 		}
 	}
+}
+
+// TestNoTLS: a session that is to speak TLS does not speak without to a server that has none.
+func TestNoTLS(t *testing.T) {
+	w := newWorld(t)
+	s := w.sessionOf(document.Session{ID: "s", Kind: document.NATS, URL: strings.Replace(w.url(), "nats:", "tls:", 1)}, session.Config{})
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s.Run(ctx)
+	}()
+	testmosquitto.Until(t, "it says why", func() bool { return strings.Contains(s.Status().Detail, "secure connection not available") })
+	cancel()
+	<-done
 }
 
 // TestSeveralStreams: of subjects that several streams have, not all would be taken by one of them; it is told, and one can be named.

@@ -48,8 +48,14 @@ func CheckTopic(s Style, text string) error {
 			return fmt.Errorf("level %q: a topic that is sent to has no wildcards", l)
 		}
 	}
+	if s == NATS && slices.Contains(commands, levels[0]) {
+		return fmt.Errorf("%s is the server's own: what is sent there is a command", levels[0])
+	}
 	return nil
 }
+
+// commands begin the subjects by which NATS servers, JetStream and those who wait for an answer are spoken to. No stream has them.
+var commands = []string{"$JS", "$SYS", "_INBOX"}
 
 func split(s Style, text string) ([]string, error) {
 	switch {

@@ -106,7 +106,20 @@ func (t Template) Topic(from, to Style, topic string, captures [][]string) (stri
 	if err := CheckTopic(to, out); err != nil {
 		return "", fmt.Errorf("topic %q: %w", out, err)
 	}
+	if strings.HasPrefix(out, "$") && t.begins(captures) > 0 {
+		return "", fmt.Errorf("topic %q: what begins with \"$\" is the broker's own, and a wildcard does not lead there: write it into the topic if it is meant", out)
+	}
 	return out, nil
+}
+
+// begins is the capture that what t expands to begins with, as part has it: the one of the first part that is not empty.
+func (t Template) begins(captures [][]string) int {
+	for _, p := range t.parts {
+		if p.capture <= 0 || p.capture <= len(captures) && strings.Join(captures[p.capture-1], "") != "" {
+			return p.capture
+		}
+	}
+	return 0
 }
 
 // crosses says why what a part stands for cannot be written in another style: a level would become several.

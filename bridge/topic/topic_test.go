@@ -112,6 +112,15 @@ func TestTemplate(t *testing.T) {
 		{"a level that would be two, whole", "t.{topic}", "!", topic.MQTT, topic.NATS, "a/+", "a/b.c"},
 		{"nothing where NATS needs something", "t.{1}", "!", topic.MQTT, topic.NATS, "a/#", "a"},
 		{"a wildcard comes in", "t/{1}", "!", topic.NATS, topic.MQTT, "a.*", "a.+"},
+		{"led to a command", "{1}.{2}", "!", topic.MQTT, topic.NATS, "a/+/#", "a/$JS/API/STREAM/DELETE/S"},
+		{"led to an answer", "{1}", "!", topic.MQTT, topic.NATS, "a/#", "a/_INBOX/x"},
+		{"a command that was asked for", "$JS.{1}", "!", topic.MQTT, topic.NATS, "a/+", "a/API"},
+		{"led to what is the broker's own", "{1}", "!", topic.MQTT, topic.MQTT, "a/#", "a/$CONTROL/dynamic-security/v1"},
+		{"led there behind nothing", "{1}{2}", "!", topic.MQTT, topic.MQTT, "a/+/#", "a//$CONTROL/x"},
+		{"what is the broker's own, asked for", "$CONTROL/{1}", "$CONTROL/x", topic.MQTT, topic.MQTT, "a/+", "a/x"},
+		{"what is the broker's own, whole", "{topic}", "$aws/x", topic.MQTT, topic.MQTT, "$aws/#", "$aws/x"},
+		{"a bucket that is asked for", "$KV.b.{1}", "$KV.b.x", topic.MQTT, topic.NATS, "a/+", "a/x"},
+		{"a dollar further behind", "t/{1}", "t/$x", topic.MQTT, topic.MQTT, "a/+", "a/$x"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			f := filter(t, tt.from, tt.filter)
