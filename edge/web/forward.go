@@ -289,7 +289,10 @@ func (x *exchange) originFailed(err error) {
 		x.clientLeft()
 	}
 	x.originErr = err
-	if !awaited {
+	switch {
+	case refusedStream(err):
+		x.result.Status = http.StatusServiceUnavailable // what it would have said by HTTP/1.1
+	case !awaited:
 		x.result.Err = err // else whoever sends a body slowly could have origins ejected that do not wait for it
 	}
 	x.tryFailed(err)

@@ -118,8 +118,7 @@ func (x *exchange) exchangeHTTP2(ctx context.Context, cc *http2.ClientConn, mayR
 	}
 	late.Stop()
 	if err != nil {
-		var stream http2.StreamError
-		refused := errors.As(err, &stream) && stream.Code == http2.ErrCodeRefusedStream
+		refused := refusedStream(err)
 		untouched := body == nil || !body.begun.Load()
 		if mayRetry && ctx.Err() == nil && untouched && (refused || body == nil && safe(x.r.Method)) {
 			x.tryFailed(err)
@@ -142,6 +141,12 @@ func (x *exchange) exchangeHTTP2(ctx context.Context, cc *http2.ClientConn, mayR
 		x.abandon()
 	}
 	return false
+}
+
+// refusedStream reports whether an origin has taken nothing of a request, having too many of them (RFC 9113 §8.7).
+func refusedStream(err error) bool {
+	var stream http2.StreamError
+	return errors.As(err, &stream) && stream.Code == http2.ErrCodeRefusedStream
 }
 
 // urlScheme is what :scheme says.

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/net/http2"
+
 	"github.com/guardyn-edge/guardyn/zone"
 )
 
@@ -219,5 +221,47 @@ func TestOriginErrorsOverHTTP2(t *testing.T) {
 				t.Errorf("got %+v", n.Metrics())
 			}
 		})
+	}
+}
+
+// An origin that takes no more streams is not ejected for it: it says so to a client that has brought it there, too.
+func TestOriginThatRefusesStreamsIsNotEjected(t *testing.T) {
+	refuses := scriptedOrigin(t, func(_ int, c net.Conn, b *bufio.Reader) {
+		preface := make([]byte, len(http2.ClientPreface))
+		if _, err := io.ReadFull(b, preface); err != nil || string(preface) != http2.ClientPreface {
+			return
+		}
+		frames := http2.NewFramer(c, b)
+		if frames.WriteSettings() != nil {
+			return
+		}
+		for {
+			f, err := frames.ReadFrame()
+			if err != nil {
+				return
+			}
+			if f.Header().Type == http2.FrameHeaders && frames.WriteRSTStream(f.Header().StreamID, http2.ErrCodeRefusedStream) != nil {
+				return
+			}
+		}
+	})
+	n := startNode(t)
+	view := n.publish(site(refuses, scheme(zone.SchemeH2C), func(z *zone.Zone) {
+		p := z.Pools["main"]
+		p.OutlierDetection = &zone.OutlierDetection{ConsecutiveFailures: 1, MaxEjectionPercent: 100}
+		p.Origins = append(p.Origins, zone.Origin{Name: "b", Address: refuses, HostHeader: "b", Scheme: zone.SchemeH2C})
+		z.Pools["main"] = p
+	}))
+	if got := n.get("/"); got.status != 502 {
+		t.Errorf("got %+v, want 502", got)
+	}
+	n.end()
+	for _, o := range view.Host("www.example.com").Pools.Pool("main") {
+		if !o.Usable() {
+			t.Errorf("origin %s is ejected", o.Name)
+		}
+	}
+	if m := n.Metrics(); m.OriginErrors != 1 {
+		t.Errorf("%d errors of origins are counted", m.OriginErrors)
 	}
 }
