@@ -17,7 +17,7 @@ const (
 	MinMemory     = 4 << 20
 	// MaxObject is the most octets that one object has, whatever the memory; else it is a sixteenth of that.
 	MaxObject = 64 << 20
-	// maxVariants bounds the objects of one key that one pool or function answered, maxObjects all of a key; the oldest makes room.
+	// maxVariants bounds the objects of one key that one pool or function answered when it was asked alike, maxObjects all of a key; the oldest makes room.
 	maxVariants = 16
 	maxObjects  = 64
 	// passFor is how long requests for a key whose answer could not be stored go to the origin each by itself.
@@ -147,7 +147,7 @@ func (c *Cache) Lookup(k *Key, p *Policy, a *Asked, now time.Time) Found {
 
 // source tells apart what requests of one key wait for, by who answers them.
 func (c *Cache) source(p *Policy) uint64 {
-	if p.Pool == "" && p.Function == "" {
+	if p.Pool == "" && p.Function == "" && p.Sent == 0 {
 		return 0
 	}
 	var sum maphash.Hash
@@ -161,6 +161,7 @@ func (p *Policy) sum(sum *maphash.Hash) {
 		sum.WriteString(s)
 		sum.WriteByte(0)
 	}
+	maphash.WriteComparable(sum, p.Sent)
 }
 
 // variant is the same by the fields that select, too.
@@ -237,9 +238,9 @@ func (c *Cache) put(k Key, o *Object) (why string) {
 	return ""
 }
 
-// sameAnswerer reports whether a and b came of the same pool or function.
+// sameAnswerer reports whether a and b came of the same pool or function, which rules had asked alike.
 func sameAnswerer(a, b *Object) bool {
-	return a.policy.Pool == b.policy.Pool && a.policy.Function == b.policy.Function
+	return a.policy.Pool == b.policy.Pool && a.policy.Function == b.policy.Function && a.policy.Sent == b.policy.Sent
 }
 
 // sameFields reports whether a and b are selected by the same fields, whatever their values.

@@ -25,8 +25,33 @@ type Policy struct {
 	// Pool or Function is what answers in place of the host's own origin, by rules that may choose by whatever a request has; empty:
 	// neither. Program is the function's identity, with its code.
 	Pool, Function, Program string
+	// Sent is what rules changed of the request's header before it goes to whoever answers.
+	Sent Changes
 	// Query says which parameters of the query are part of the key.
 	Query QueryRule
+}
+
+// Changes stands for fields that rules set and removed, in their order: the same for the same, zero for none. It is a hash (FNV-1a) of what a
+// zone's own rules say, and nothing that clients choose.
+type Changes uint64
+
+// Set returns c and that a field was set.
+func (c Changes) Set(name, value string) Changes { return c.add("=", name).add(":", value) }
+
+// Remove returns c and that a field was removed.
+func (c Changes) Remove(name string) Changes { return c.add("-", name) }
+
+func (c Changes) add(kind, text string) Changes {
+	const offset, prime = 14695981039346656037, 1099511628211
+	if c == 0 {
+		c = offset
+	}
+	for _, s := range [...]string{kind, text} {
+		for i := range len(s) {
+			c = (c ^ Changes(s[i])) * prime
+		}
+	}
+	return (c ^ 0xff) * prime // no text has that octet at its end
 }
 
 // SameSource reports whether what p and q are of is answered by the same pool or function.

@@ -17,7 +17,8 @@ type caching struct {
 	on         bool // the zone caches
 	background bool // no client waits for the exchange itself
 	policy     cache.Policy
-	skips      skips // before the phase
+	sent       cache.Changes // by rules of transform_request
+	skips      skips         // before the phase
 	asked      cache.Asked
 	key        cache.Key
 	found      cache.Found
@@ -53,6 +54,7 @@ func (x *exchange) cachePhase(name zone.Phase) bool {
 	c := &x.cache
 	c.on = true
 	c.policy, c.skips.cache = *x.zone.Cache, x.skipped[name]
+	c.policy.Sent = c.sent
 	if x.zone.Rules != nil && !x.skipped[name] {
 		for rule := range x.zone.Rules.Matching(name, &x.rule) {
 			if x.common(rule) {

@@ -2,6 +2,7 @@ package web
 
 import (
 	"iter"
+	"net/http"
 
 	"github.com/guardyn-edge/guardyn/edge"
 	"github.com/guardyn-edge/guardyn/edge/cache"
@@ -44,6 +45,15 @@ func (x *exchange) choose() bool {
 	return false
 }
 
+// sentWith is what rules changed of a request, and what one more did.
+func sentWith(c cache.Changes, action zone.Action, p *zone.Parameters) cache.Changes {
+	name := http.CanonicalHeaderKey(p.Name)
+	if action == zone.ActionSetHeader {
+		return c.Set(name, p.Value)
+	}
+	return c.Remove(name)
+}
+
 // chosen keeps the phases that choose has run from being run again.
 func (x *exchange) chosen() {
 	if x.zone.Rules == nil {
@@ -59,6 +69,7 @@ func (x *exchange) chosen() {
 // the request.
 func (x *exchange) policyUnder(z *edge.Zone) cache.Policy {
 	policy, skipped := *z.Cache, x.cache.skips
+	policy.Sent = x.cache.policy.Sent // as it was asked, whatever rules say now
 	for rule := range x.under(z, zone.PhaseCache, &skipped) {
 		if rule.Action == zone.ActionCache {
 			policy.Apply(&rule.Parameters)

@@ -55,6 +55,9 @@ func TestCacheByWhoAnswers(t *testing.T) {
 		rules []func(*zone.Zone)
 		asks  []ask
 	}{
+		{"a field that a rule sets", []func(*zone.Zone){sets(by, "x-beta", "1")}, []ask{
+			{"", "main", "uri-miss"}, {"X-To: other", "main", "uri-miss"}, {"", "main", "hit"}, {"X-To: other", "main", "hit"},
+		}},
 		{"a pool by a field", []func(*zone.Zone){routed(by, "other")}, []ask{
 			{"", "main", "uri-miss"}, {"X-To: other", "other", "uri-miss"}, {"", "main", "hit"}, {"X-To: other", "other", "hit"},
 		}},

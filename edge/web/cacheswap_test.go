@@ -34,6 +34,13 @@ func TestCacheOverSwaps(t *testing.T) {
 		{"the policy's parameters of the key", nil, []func(*zone.Zone){policy(zone.CachePolicy{QueryMode: "none"})}, false},
 		{"the cache is turned off", nil, []func(*zone.Zone){policy(zone.CachePolicy{Disabled: true})}, false},
 		{"another zone of the name", nil, []func(*zone.Zone){func(z *zone.Zone) { z.ID = "0190c1d2-0000-7000-8000-00000000000f" }}, false},
+		{"a field that the origin gets", nil, []func(*zone.Zone){sets("true", "x-beta", "1")}, false},
+		{"a field with another value", []func(*zone.Zone){sets("true", "x-beta", "1")}, []func(*zone.Zone){sets("true", "x-beta", "2")}, false},
+		{"a field that the origin got", []func(*zone.Zone){sets("true", "x-beta", "1")}, nil, false},
+		{"a field that is taken away", nil, []func(*zone.Zone){rule(zone.PhaseTransformRequest, "true", zone.ActionRemoveHeader, zone.Parameters{Name: "x-beta"})}, false},
+		{"the same field by another rule", []func(*zone.Zone){sets("true", "x-beta", "1")}, []func(*zone.Zone){sets(`http.path == "/"`, "X-Beta", "1")}, true},
+		{"a field of other requests", nil, []func(*zone.Zone){sets(`http.path == "/x"`, "x-beta", "1")}, true},
+		{"a field of answers", nil, []func(*zone.Zone){rule(zone.PhaseTransformResponse, "true", zone.ActionSetHeader, zone.Parameters{Name: "x-beta", Value: "1"})}, true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			n, o, _ := cachingNode(t, tc.before...)
@@ -49,6 +56,11 @@ func TestCacheOverSwaps(t *testing.T) {
 	}
 }
 
+// sets has a rule set a field of requests.
+func sets(expression, name, value string) func(*zone.Zone) {
+	return rule(zone.PhaseTransformRequest, expression, zone.ActionSetHeader, zone.Parameters{Name: name, Value: value})
+}
+
 // TestAnswerOverASwap: an answer that was asked for under one view and comes under the next is stored as that would have it.
 func TestAnswerOverASwap(t *testing.T) {
 	for _, tc := range []struct {
@@ -61,6 +73,7 @@ func TestAnswerOverASwap(t *testing.T) {
 		{"a record changed", []func(*zone.Zone){func(z *zone.Zone) { z.Records = append(z.Records, record("x.example.com", "192.0.2.9")) }}, true, "ttl=60"},
 		{"a rule that bypasses", []func(*zone.Zone){cacheRule(`true`, zone.Parameters{Bypass: true})}, false, ""},
 		{"a rule's ttl", []func(*zone.Zone){cacheRule(`true`, zone.Parameters{TTL: 30 * seconds})}, true, "ttl=30"},
+		{"a field that the origin gets", []func(*zone.Zone){sets("http.query == \"q=2\"", "x-beta", "1")}, true, "ttl=60"},
 		{"the key's parameters", []func(*zone.Zone){policy(zone.CachePolicy{QueryMode: "none"})}, true, "ttl=60"},
 		{"the cache is turned off", []func(*zone.Zone){policy(zone.CachePolicy{Disabled: true})}, false, ""},
 		{"another zone of the name", []func(*zone.Zone){func(z *zone.Zone) { z.ID = "0190c1d2-0000-7000-8000-00000000000f" }}, false, ""},

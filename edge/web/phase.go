@@ -126,7 +126,9 @@ func (x *exchange) transformRequest(name zone.Phase) bool {
 		case zone.ActionRewrite:
 			x.rewrite(rule)
 		case zone.ActionSetHeader, zone.ActionRemoveHeader:
-			ChangeRequest(x.r.Header, rule.Action, &rule.Parameters)
+			if p := &rule.Parameters; ChangeRequest(x.r.Header, rule.Action, p) {
+				x.cache.sent = sentWith(x.cache.sent, rule.Action, p)
+			}
 		}
 	}
 	return false
