@@ -63,8 +63,8 @@ type member struct {
 	newest    uint64          // the newest generation that it has seen
 	told      bool            // how the trial that it runs ended
 	unsure    bool            // a save failed, and may be there all the same
-	looking   bool            // beside the way back from a trial
-	answer    *answer         // that such a look got, not yet observed
+	beside    *aside          // the look under way, or not yet observed, while it goes back from a trial
+	missed    int             // process.missed as of its last judgement
 	acts      int
 }
 
@@ -111,30 +111,60 @@ func (p *member) look() {
 	id := p.machine.id
 	ask := func() (*sight, error) { return p.w.store.look(id) }
 	if p.sit.Leaving() {
-		if a := p.answer; a != nil {
-			p.answer = nil
-			p.observe(a.v, a.err)
-		} else {
-			p.sit.Clock = p.mono()
-		}
-		if p.sit.Leaving() && !p.looking {
-			p.looking = true
-			call(p.process, "look beside", ask, func(v *sight, err error) { p.looking, p.answer = false, &answer{v, err} })
-		}
-		p.judge()
+		p.glance(ask)
 		return
 	}
 	call(p.process, "look", ask, func(v *sight, err error) {
-		p.answer = nil // it is older
+		p.beside = nil // it is older
 		p.observe(v, err)
 		p.judge()
 	})
 }
 
-// answer is what a look got.
-type answer struct {
-	v   *sight
-	err error
+// maxGlance is the longest that a member on its way back by guess waits for an answer before each act, as barrier.Member does.
+const maxGlance = 100 * time.Millisecond
+
+// aside is a look that goes on beside the way back from a trial.
+type aside struct {
+	v     *sight
+	err   error
+	ended bool
+	heard func() // who waits for it
+}
+
+// glance waits for the look beside, a new one if none is under way, for maxGlance.
+func (p *member) glance(ask func() (*sight, error)) {
+	b := p.beside
+	if b == nil {
+		b = &aside{}
+		p.beside = b
+		call(p.process, "look beside", ask, func(v *sight, err error) {
+			b.v, b.err, b.ended = v, err, true
+			if b.heard != nil {
+				b.heard()
+			}
+		})
+	}
+	over := false
+	heard := func() {
+		if over {
+			return
+		}
+		over, b.heard = true, nil
+		if b.ended {
+			p.beside = nil
+			p.observe(b.v, b.err)
+		} else {
+			p.sit.Clock = p.mono()
+		}
+		p.judge()
+	}
+	if b.ended {
+		heard()
+		return
+	}
+	b.heard = heard
+	p.after(maxGlance, heard)
 }
 
 // observe notes what a look got.
@@ -162,6 +192,7 @@ func (p *member) away(v barrier.View) {
 }
 
 func (p *member) judge() {
+	p.missed = p.process.missed // what arrives from now on is observed before the next act
 	a := barrier.Step(p.sit)
 	if p.w.opt.Ablation == DeadmanReads && a.Act == barrier.ActRevert && p.onTrial() {
 		a = p.takeBack()
