@@ -104,7 +104,8 @@ var badCitizens = []struct {
 // TestBadCitizensAreStopped runs each three times at once. Each is to be stopped within twice its time, while another function goes on
 // answering and garbage is collected.
 func TestBadCitizensAreStopped(t *testing.T) {
-	const limit = 250 * time.Millisecond
+	// Twice as long leaves a machine that has other work as much again to give this process its turn.
+	const limit = 500 * time.Millisecond
 	for _, tt := range badCitizens {
 		t.Run(tt.name, func(t *testing.T) {
 			e := newEngine(t, Config{})
@@ -163,7 +164,7 @@ func TestBadCitizensAreStopped(t *testing.T) {
 				}
 			}
 			// Of a machine that does much else, too, only what the citizens have added counts.
-			if p99 := percentile(took, 99); p99 > max(limit/2, 10*alone) {
+			if p99 := percentile(took, 99); p99 > max(limit/4, 10*alone) {
 				t.Errorf("99 of 100 calls of its neighbour took up to %s, alone %s", p99, alone)
 			}
 			t.Logf("neighbour: %d calls, p50 %s, p99 %s (alone %s), most %s", len(took), percentile(took, 50), percentile(took, 99), alone, percentile(took, 100))
