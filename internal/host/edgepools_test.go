@@ -154,7 +154,7 @@ func TestPoolMetrics(t *testing.T) {
 	o[1].SetHealth(pool.Unhealthy, "down")
 	for range 5 {
 		o[2].Begin()
-		o[2].End(pool.Result{Status: 503})
+		o[2].End(pool.Result{Status: 502})
 	}
 	reg := prometheus.NewPedanticRegistry()
 	if err := reg.Register(collected{e}); err != nil {
