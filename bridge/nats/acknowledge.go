@@ -16,6 +16,9 @@ const (
 	ackGoing = "+WPI"
 )
 
+// ack is what a reply subject is to be told.
+type ack struct{ reply, how string }
+
 // acknowledge sends acknowledgements as they come, those too that a connection before has not sent, until ctx ends. A target's confirmation
 // does not wait for the source's server.
 func (s *Session) acknowledge(ctx context.Context, nc *nats.Conn) {
@@ -24,8 +27,8 @@ func (s *Session) acknowledge(ctx context.Context, nc *nats.Conn) {
 		due := s.acks
 		s.acks = nil
 		s.mu.Unlock()
-		for i, reply := range due {
-			if err := nc.Publish(reply, []byte(ackDone)); err != nil {
+		for i, a := range due {
+			if err := nc.Publish(a.reply, []byte(a.how)); err != nil {
 				s.mu.Lock()
 				s.acks = append(due[i:], s.acks...)
 				s.mu.Unlock()
@@ -98,8 +101,8 @@ func (s *Session) handBack(ctx context.Context, nc *nats.Conn) {
 	acks := s.acks
 	s.acks = nil
 	s.mu.Unlock()
-	for _, reply := range acks {
-		_ = nc.Publish(reply, []byte(ackDone)) // what is not told is delivered again
+	for _, a := range acks {
+		_ = nc.Publish(a.reply, []byte(a.how)) // what is not told is delivered again
 	}
 	for _, reply := range s.underWay(true) {
 		_ = nc.Publish(reply, []byte(ackBack))

@@ -279,20 +279,23 @@ func (s *Session) deliver(c *consumer, m jetstream.Msg) {
 		}
 	}
 	slices.SortStableFunc(out.Properties, func(a, b session.Property) int { return strings.Compare(a.Name, b.Name) })
-	d := session.NewDelivery(out, func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if c.open[at] != t {
-			return // it was handed back
+	ends := func(how string) func() {
+		return func() {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			if c.open[at] != t {
+				return // it was handed back
+			}
+			delete(c.open, at)
+			s.forget(c)
+			s.acks = append(s.acks, ack{t.reply, how})
+			select {
+			case s.ackWake <- struct{}{}:
+			default:
+			}
 		}
-		delete(c.open, at)
-		s.forget(c)
-		s.acks = append(s.acks, t.reply)
-		select {
-		case s.ackWake <- struct{}{}:
-		default:
-		}
-	})
+	}
+	d := session.NewReturnable(out, ends(ackDone), ends(ackBack))
 	c.delivering.Lock()
 	defer c.delivering.Unlock()
 	c.sink(d)

@@ -63,7 +63,7 @@ type Session struct {
 	conn     *connection // nil: not connected
 	subs     map[string]*consumer
 	former   map[*consumer]bool // whose routes are gone, with messages that are not settled
-	acks     []string           // where acknowledgements go that are not sent yet
+	acks     []ack              // that are not sent yet
 	ackWake  chan struct{}
 	out      outbox
 }

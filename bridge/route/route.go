@@ -137,14 +137,40 @@ func (r *Route) SetActive(ctx context.Context, active bool) {
 		r.subscribe()
 	default:
 		r.cfg.Source.Unsubscribe(ctx, r.cfg.Route.ID)
+		r.giveBack()
 	}
 	r.pump()
 }
 
-// durable tells whether the source keeps messages for this member while it takes none.
+// durable tells whether the source keeps messages for this member alone while it takes none.
 func (r *Route) durable() bool {
 	s, _ := r.cfg.Document.Session(r.cfg.Route.From.Session)
-	return s.Durable() || s.Kind == document.NATS
+	return s.Durable()
+}
+
+// giveBack has others deliver what this member may not, as far as the source takes it back. What the target has been given, it may still confirm: then
+// it has it twice.
+func (r *Route) giveBack() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.active || r.stopped {
+		return
+	}
+	open := make([]*work, 0, len(r.open))
+	for w := range r.open {
+		open = append(open, w)
+	}
+	slices.SortFunc(open, func(a, b *work) int { return int(int64(a.seq) - int64(b.seq)) })
+	for _, w := range open {
+		if w.d.Return() {
+			delete(r.open, w)
+		}
+	}
+	r.waiting = slices.DeleteFunc(r.waiting, (*session.Delivery).Return)
+	if r.idle() {
+		close(r.quiet)
+		r.quiet = make(chan struct{})
+	}
 }
 
 func (r *Route) set(f func()) {

@@ -39,11 +39,27 @@ type Delivery struct {
 	Message
 	settled atomic.Bool
 	settle  func()
+	back    func() // nil: the source takes nothing back
 	dropped string
 }
 
 // NewDelivery returns a delivery of m; settle is called once, when every target has confirmed it or it goes nowhere.
 func NewDelivery(m Message, settle func()) *Delivery { return &Delivery{Message: m, settle: settle} }
+
+// NewReturnable is NewDelivery of a message that its source takes back, for others.
+func NewReturnable(m Message, settle, back func()) *Delivery {
+	return &Delivery{Message: m, settle: settle, back: back}
+}
+
+// Return gives the message back to its source, which delivers it to another; false when that does not take it back, or it is settled. To settle it
+// later does nothing.
+func (d *Delivery) Return() bool {
+	if d.back == nil || !d.settled.CompareAndSwap(false, true) {
+		return false
+	}
+	d.back()
+	return true
+}
 
 // Settle has the source acknowledge the message, if its connection is still the one it came by. Calls after the first do nothing.
 func (d *Delivery) Settle() {
