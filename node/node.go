@@ -3,6 +3,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -167,7 +168,8 @@ func (a *Agent) update(f func(*Status)) {
 
 // Boot serves what the disk holds, verified anew, without a control plane: the current slot or, when that
 // one is damaged or has crashed this node twice at load, the one before it. What was on trial is not booted. It reports whether
-// anything is served. An error means that the state directory cannot be written.
+// anything is served. A state directory that takes nothing, as on a disk that is full, keeps no node from serving what it holds: that is
+// reported as disk_failed, and the loads that it does not count are no crashes.
 func (a *Agent) Boot(ctx context.Context) (bool, error) {
 	a.work.Lock()
 	defer a.work.Unlock()
@@ -176,18 +178,18 @@ func (a *Agent) Boot(ctx context.Context) (bool, error) {
 		if name == "" {
 			continue
 		}
-		err := a.bootSlot(ctx, name)
+		unsaved, err := a.bootSlot(ctx, name)
 		if err == nil {
 			if failed != nil {
 				failed.Message += "; booted " + name
 				a.log.Error("booted an older slot", "slot", name, "error", failed.Message)
 			}
+			if unsaved != nil {
+				a.log.Error("booted without a word on the disk", "slot", name, "error", unsaved)
+				failed = cmp.Or(failed, refusal(unsaved, a.served.Activation().Version))
+			}
 			a.report(failed)
 			return true, nil
-		}
-		var disk *diskError
-		if errors.As(err, &disk) {
-			return false, err
 		}
 		if failed == nil {
 			failed = &nodeproto.AckError{Code: "boot_fell_back", Message: err.Error()}
@@ -200,28 +202,34 @@ func (a *Agent) Boot(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-func (a *Agent) bootSlot(ctx context.Context, name string) error {
+// bootSlot serves what a slot holds. unsaved is what the state directory refused.
+func (a *Agent) bootSlot(ctx context.Context, name string) (unsaved, err error) {
 	art, err := readSlot(a.cfg.Dir, name)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	v, err := seal.Open(art, a.cfg.Keys, nil)
 	if err != nil {
-		return fmt.Errorf("slot %s: %w", name, err)
+		return nil, fmt.Errorf("slot %s: %w", name, err)
 	}
 	act := v.Activation()
 	if act.Kind == seal.KindProvisional {
-		return fmt.Errorf("slot %s: its activation is provisional, and no node boots from one", name)
+		return nil, fmt.Errorf("slot %s: its activation is provisional, and no node boots from one", name)
 	}
 	prepared, err := a.prepare(ctx, v.Candidate(), act.Epoch, act.Generation)
-	if err != nil {
-		return fmt.Errorf("slot %s: %w", name, err)
+	var disk *diskError
+	if errors.As(err, &disk) {
+		unsaved = disk
+		prepared, err = a.compile(ctx, v.Candidate(), act.Epoch, act.Generation)
 	}
-	if err := a.save(a.state); err != nil {
-		return err
+	if err != nil {
+		return nil, fmt.Errorf("slot %s: %w", name, err)
+	}
+	if unsaved == nil {
+		unsaved = a.save(a.state)
 	}
 	a.swap(newInstalled(v, art.Activation, art.Sealed), prepared)
-	return nil
+	return unsaved, nil
 }
 
 // swap makes i what is served; p is nil when the host serves it already, under another kind of activation.

@@ -389,6 +389,42 @@ func TestFullDiskInstallsNothing(t *testing.T) {
 	})
 }
 
+// TestFullDiskBoots: a node that starts on a full disk serves what it holds, says so, and installs once there is room.
+func TestFullDiskBoots(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s, path := testSigner(1), t.TempDir()
+		run(t, path, s.trust(), &host{}, &source{answers: []answer{offers(s, s.artefact(1, 1)), offers(s, s.artefact(2, 2))}})
+		d, err := durable.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer d.Close()
+		full := true
+		d.AfterStep(func(_ string, st durable.Step) error {
+			if full && st == durable.StepTemp {
+				return errors.New("no space left on device")
+			}
+			return nil
+		})
+		h := &host{}
+		three := s.artefact(3, 3)
+		src := &source{answers: []answer{offers(s, three), func(p nodeproto.Poll) (nodeproto.Answer, error) {
+			if h.serving() != 2 {
+				t.Errorf("serving %d on a full disk, want what it holds", h.serving())
+			}
+			full = false
+			return offers(s, three)(p)
+		}}}
+		runIn(t, d, s.trust(), h, src)
+		if len(src.acks) == 0 || src.acks[0].Version != 2 || src.acks[0].Error == nil || src.acks[0].Error.Code != "disk_failed" {
+			t.Errorf("acknowledged %+v", src.acks)
+		}
+		if h.serving() != 3 {
+			t.Errorf("serving %d once there is room again, want 3", h.serving())
+		}
+	})
+}
+
 // TestDamagedStateIsRebuilt: the slots prove what was installed, so that a damaged state file is no outage, and
 // the mark stays where it was.
 func TestDamagedStateIsRebuilt(t *testing.T) {
