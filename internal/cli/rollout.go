@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strconv"
 	"time"
 
@@ -25,6 +26,15 @@ func rolloutID(args []string) string {
 		return args[0]
 	}
 	return api.CurrentRollout
+}
+
+// unknownRollout is err of a rollout that was asked for, with what to do when there is none of its id.
+func unknownRollout(err error) error {
+	var problem *api.Error
+	if errors.As(err, &problem) && problem.Status == http.StatusNotFound && problem.Code != "no_rollout" && !problem.NothingHere() {
+		return hint(err, "gdn rollout history lists rollouts with their ids")
+	}
+	return err
 }
 
 // oneRollout checks the arguments of a command that takes a rollout's id, or none.
@@ -56,13 +66,13 @@ by a line of JSON for each. The exit code then is that of gdn rollout wait.`,
 			if watch {
 				r, err := a.follow(cmd.Context(), c, rolloutID(args), 0, a.watchView())
 				if err != nil {
-					return err
+					return unknownRollout(err)
 				}
 				return outcome(r)
 			}
 			r, err := c.Rollout(cmd.Context(), rolloutID(args))
 			if err != nil {
-				return err
+				return unknownRollout(err)
 			}
 			if a.json {
 				return a.printJSON(r)
@@ -100,7 +110,7 @@ it is still open at --timeout, and 1 when that cannot be told.`,
 				}
 			}
 			if err != nil {
-				return err
+				return unknownRollout(err)
 			}
 			if err := outcome(r); err != nil {
 				return err
@@ -128,7 +138,7 @@ func (a *app) rolloutEndCommand(verb, short string, end func(*api.Client, contex
 			}
 			before, err := c.Rollout(cmd.Context(), rolloutID(args))
 			if err != nil {
-				return err
+				return unknownRollout(err)
 			}
 			r, err := end(c, cmd.Context(), before.ID, message)
 			if err != nil {
