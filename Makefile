@@ -79,7 +79,7 @@ vuln:
 bench: ## measure build, verify, swap, poll, DNS and proxy, and print a table
 	@hack/bench.sh
 
-bench-peers: ## measure a node beside Knot, NSD, BIND, CoreDNS, nginx, HAProxy, Caddy and Mosquitto (ONLY=dns|proxy|tls|rules|bridge, ROUNDS=5)
+bench-peers: ## measure a node beside Knot, NSD, BIND, CoreDNS, nginx, HAProxy, Caddy, Varnish and Mosquitto (ONLY=dns|proxy|tls|rules|function|cache|bridge, ROUNDS=5)
 	@hack/bench-peers.sh
 
 soak: ## publish under load, to a cohort that is disturbed, and with processes killed, for SOAK=10m each; roll a bridge under traffic

@@ -100,7 +100,11 @@ func (a *app) printKeys(r *api.KeysReport) error {
 		}
 	}
 	if r.Missing > 0 {
-		return hint(fmt.Errorf("%d of %s do not trust key %s", r.Missing, count(len(r.Nodes), "node"), r.KeyID),
+		verb := "do"
+		if r.Missing == 1 {
+			verb = "does"
+		}
+		return hint(fmt.Errorf("%d of %s %s not trust key %s", r.Missing, count(len(r.Nodes), "node"), verb, r.KeyID),
 			"add its public key to %s of each and restart it; what is signed with the key would be refused there", envPublicKeys)
 	}
 	return nil
