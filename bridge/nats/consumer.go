@@ -2,7 +2,6 @@ package nats
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -191,30 +190,7 @@ func (s *Session) consume(ctx context.Context, on *connection, c *consumer) erro
 	if err := s.hold(ctx, at, c); err != nil {
 		return err
 	}
-	messages, err := at.Messages(jetstream.PullMaxMessages(max(c.sub.InFlight, 1)))
-	if err != nil {
-		return err
-	}
-	// What has come is the route's: else it would come again only behind what is new.
-	leave := context.AfterFunc(ctx, messages.Drain)
-	defer leave()
-	for {
-		m, err := messages.Next()
-		switch {
-		case err == nil:
-			s.deliver(c, m)
-		case errors.Is(err, jetstream.ErrMsgIteratorClosed):
-			return nil
-		case errors.Is(err, jetstream.ErrNoHeartbeat):
-			s.consumes(c, false, err) // it asks again by itself
-		default:
-			messages.Stop()
-			return err
-		}
-		if err == nil {
-			s.consumes(c, true, nil)
-		}
-	}
+	return s.pull(ctx, on.nc, stream, c)
 }
 
 // holdPoll is how often a session that holds asks whether it need any longer.
@@ -249,54 +225,4 @@ func (s *Session) hold(ctx context.Context, at jetstream.Consumer, c *consumer) 
 			return nil
 		}
 	}
-}
-
-// deliver gives one message to the route.
-func (s *Session) deliver(c *consumer, m jetstream.Msg) {
-	meta, err := m.Metadata()
-	if err != nil {
-		s.note(fmt.Errorf("a message came without its place in the stream: %w", err))
-		return
-	}
-	at, t := place{meta.Sequence.Stream, meta.Timestamp}, &taken{m.Reply()}
-	s.mu.Lock()
-	if again := c.open[at]; again != nil {
-		again.reply = t.reply // the route has it
-		s.mu.Unlock()
-		return
-	}
-	c.open[at] = t
-	s.mu.Unlock()
-	out := session.Message{Topic: m.Subject(), Payload: m.Data(), QoS: 1}
-	for name, values := range m.Headers() {
-		for _, v := range values {
-			switch {
-			case strings.EqualFold(name, "Content-Type"):
-				out.ContentType = v
-			case !reserved(name):
-				out.Properties = append(out.Properties, session.Property{Name: name, Value: v})
-			}
-		}
-	}
-	slices.SortStableFunc(out.Properties, func(a, b session.Property) int { return strings.Compare(a.Name, b.Name) })
-	ends := func(how string) func() {
-		return func() {
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			if c.open[at] != t {
-				return // it was handed back
-			}
-			delete(c.open, at)
-			s.forget(c)
-			s.acks = append(s.acks, ack{t.reply, how})
-			select {
-			case s.ackWake <- struct{}{}:
-			default:
-			}
-		}
-	}
-	d := session.NewReturnable(out, ends(ackDone), ends(ackBack))
-	c.delivering.Lock()
-	defer c.delivering.Unlock()
-	c.sink(d)
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	natsgo "github.com/nats-io/nats.go"
+
 	"github.com/guardyn-edge/guardyn/bridge/document"
 	"github.com/guardyn-edge/guardyn/bridge/nats"
 	"github.com/guardyn-edge/guardyn/bridge/session"
@@ -153,6 +155,44 @@ func TestUnderWayOverARestart(t *testing.T) {
 	if got := b.firsts(); len(b.all()) != 5 || !slices.Equal(got, []string{"0", "1", "2", "3", "4"}) {
 		t.Errorf("%d came, as %v", len(b.all()), got)
 	}
+}
+
+// TestEmptyWithAStatus: an empty message that says of itself what a server would say is a message.
+func TestEmptyWithAStatus(t *testing.T) {
+	w := newWorld(t)
+	for _, status := range []string{"100", "404", "408", "409", "503"} {
+		m := natsgo.NewMsg("in.x")
+		m.Header.Set("Status", status)
+		m.Header.Set("Description", "Consumer Deleted")
+		if _, err := w.js.PublishMsg(t.Context(), m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.fill(1)
+	s := w.session("one")
+	var b box
+	s.Subscribe("r", subscription(t, 1), func(d *session.Delivery) { b.take(d); d.Settle() })
+	w.run(s)
+	testmosquitto.Until(t, "everything has come", func() bool { return len(b.all()) == 6 })
+	if got := b.all()[1].Properties; !slices.Equal(got, []session.Property{{Name: "Description", Value: "Consumer Deleted"}, {Name: "Status", Value: "404"}}) {
+		t.Errorf("it came with %v", got)
+	}
+}
+
+// TestConsumerDeleted: a consumer that somebody deletes is made again.
+func TestConsumerDeleted(t *testing.T) {
+	w := newWorld(t)
+	w.fill(2)
+	s := w.session("one")
+	var b box
+	s.Subscribe("r", subscription(t, 4), func(d *session.Delivery) { b.take(d); d.Settle() })
+	w.run(s)
+	testmosquitto.Until(t, "both have come", func() bool { return len(b.all()) == 2 })
+	if err := w.js.DeleteConsumer(t.Context(), "IN", "gdn-test-r_1"); err != nil {
+		t.Fatal(err)
+	}
+	w.fill(1)
+	testmosquitto.Until(t, "the third has come, and it has converged", func() bool { return len(b.firsts()) == 3 && s.Status().Converged })
 }
 
 // TestDeliveredAgain: a message that the server delivers again while it is under way is the route's already; its acknowledgement goes to the newest

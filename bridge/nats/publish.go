@@ -243,7 +243,8 @@ func (o *outgoing) message() *nats.Msg {
 	m := nats.NewMsg(o.Topic)
 	m.Data = o.Payload
 	for _, p := range o.Properties {
-		if carried(p.Name) {
+		// An empty message with a status is taken for a server's own by clients.
+		if carried(p.Name) && !(len(o.Payload) == 0 && strings.EqualFold(p.Name, "Status")) {
 			m.Header.Add(p.Name, p.Value)
 		}
 	}
@@ -253,17 +254,15 @@ func (o *outgoing) message() *nats.Msg {
 	return m
 }
 
-// carried tells whether a property may be a header, by its name: by NATS's rule for them, and because it is not one that the server or its clients
-// take for their own.
+// carried tells whether a property may be a header, by its name: by NATS's rule for them, and because it is not one that the server takes for its own.
 func carried(name string) bool {
-	return name != "" && !strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r >= 0x7f || r == ':' }) && !reserved(name)
+	return name != "" && !strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r >= 0x7f || r == ':' }) && !owned(name)
 }
 
-// reserved tells of the headers by which JetStream is commanded, as to drop all that a stream has (Nats-Rollup), and of those by which an empty
-// message is told from a server's own.
-func reserved(name string) bool {
+// owned tells of the headers by which JetStream is commanded, as to drop all that a stream has (Nats-Rollup), and by which it tells of messages.
+func owned(name string) bool {
 	const prefix = "Nats-"
-	return len(name) >= len(prefix) && strings.EqualFold(name[:len(prefix)], prefix) || strings.EqualFold(name, "Status") || strings.EqualFold(name, "Description")
+	return len(name) >= len(prefix) && strings.EqualFold(name[:len(prefix)], prefix)
 }
 
 // unspeakable says what of the message NATS cannot say: its subjects have no spaces and control characters, its headers one line each.

@@ -14,7 +14,7 @@
 // therefore waits, when a connection begins, until what the one before had under way is due, so that this comes first; see consume.
 //
 // Bounds: of each consumer in_flight messages are taken and not acknowledged (its MaxAckPending); what is sent and not confirmed is bounded
-// by the routes that send. Goroutines: four, and one for each route from the session, beside those of nats.go.
+// by the routes that send. Goroutines: three, and one for each route from the session, beside those of nats.go.
 package nats
 
 import (

@@ -216,9 +216,7 @@ func (p *poster) post(ctx context.Context, o *posting) (wait time.Duration, err 
 
 // carried tells whether a property may be a header: by its name, and because it is not one that HTTP or the session uses itself.
 func carried(name string) bool {
-	if name == "" || strings.ContainsFunc(name, func(r rune) bool {
-		return r <= ' ' || r >= 0x7f || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, r)
-	}) {
+	if !httpguts.ValidHeaderFieldName(name) {
 		return false
 	}
 	switch http.CanonicalHeaderKey(name) {
