@@ -36,7 +36,9 @@ func (t testRequest) request(z zone.Name, s *zone.Settings) (*rules.Request, err
 	bad := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
 	r := &rules.Request{Method: t.Method, Version: t.Version, SNI: t.SNI, TLSVersion: t.TLSVersion, Header: http.Header{}, Zone: z.String()}
 	u, err := url.Parse(t.URL)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+	if err != nil {
+		bad("url: %w; nodes answer such a target with 400", err)
+	} else if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		bad("url %q is not absolute, such as https://www.%s/path?query", t.URL, z)
 	} else {
 		r.Scheme = u.Scheme
