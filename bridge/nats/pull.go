@@ -28,21 +28,21 @@ const ackPrefix = "$JS.ACK."
 // pull takes from a consumer until ctx ends and what has come is the route's, or the server ends it.
 func (s *Session) pull(ctx context.Context, nc *nats.Conn, stream string, c *consumer) error {
 	inbox, done := nc.NewInbox(), make(chan struct{})
-	words, life := make(chan *nats.Msg, 16), make(chan struct{}, 1)
+	words, used := make(chan *nats.Msg, 16), make(chan struct{}, 1)
 	var left atomic.Int64 // messages that the request is good for
+	var heard atomic.Bool // since it was last looked
 	sub, err := nc.Subscribe(inbox, func(m *nats.Msg) {
-		if strings.HasPrefix(m.Reply, ackPrefix) {
-			s.deliver(c, m)
-			left.Add(-1)
+		heard.Store(true)
+		if !strings.HasPrefix(m.Reply, ackPrefix) {
 			select {
-			case life <- struct{}{}:
-			default:
+			case words <- m:
+			default: // there are some that say as much
 			}
 			return
 		}
-		select {
-		case words <- m:
-		default: // there are some that say as much
+		s.deliver(c, m)
+		if left.Add(-1) == 0 {
+			used <- struct{}{}
 		}
 	})
 	if err != nil {
@@ -63,8 +63,8 @@ func (s *Session) pull(ctx context.Context, nc *nats.Conn, stream string, c *con
 	leave := context.AfterFunc(ctx, func() { _ = sub.Drain() })
 	defer leave()
 	request := fmt.Appendf(nil, `{"batch":%d,"expires":%d,"idle_heartbeat":%d}`, pullBatch, pullExpires, pullHeartbeat)
-	silence := time.NewTimer(2 * pullHeartbeat)
-	defer silence.Stop()
+	look := time.NewTicker(2 * pullHeartbeat)
+	defer look.Stop()
 	for {
 		if left.Load() <= 0 && ctx.Err() == nil {
 			left.Store(pullBatch)
@@ -73,7 +73,7 @@ func (s *Session) pull(ctx context.Context, nc *nats.Conn, stream string, c *con
 			}
 		}
 		select {
-		case <-life:
+		case <-used:
 		case m := <-words:
 			over, err := ended(m)
 			if err != nil {
@@ -82,19 +82,19 @@ func (s *Session) pull(ctx context.Context, nc *nats.Conn, stream string, c *con
 			if over {
 				left.Store(0)
 			}
-		case <-silence.C:
+		case <-look.C:
+			if heard.Swap(false) {
+				s.consumes(c, true, nil)
+				continue
+			}
 			s.consumes(c, false, errors.New("the server gives no sign of life; it is asked again"))
 			left.Store(0)
-			silence.Reset(2 * pullHeartbeat)
-			continue
 		case <-done:
 			if ctx.Err() != nil {
 				return nil
 			}
 			return errors.New("the subscription has ended")
 		}
-		silence.Reset(2 * pullHeartbeat)
-		s.consumes(c, true, nil)
 	}
 }
 
