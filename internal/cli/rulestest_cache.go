@@ -19,6 +19,8 @@ type cacheOutcome struct {
 	Key      string `json:"key,omitempty"`
 	Pool     string `json:"pool,omitempty"`
 	Function string `json:"function,omitempty"`
+	// Fields are those of the request that rules set or removed: answers to requests of which they did otherwise are apart.
+	Fields []string `json:"fields,omitempty"`
 	// TTL is a rule's, which stands over what answers say, DefaultTTL for those that say nothing, MaxTTL for all.
 	TTL        zone.Duration `json:"ttl,omitzero"`
 	DefaultTTL zone.Duration `json:"default_ttl,omitzero"`
@@ -46,7 +48,7 @@ func (o *testOutcome) cachePart(z *zone.Zone, p *cache.Policy, r *rules.Request)
 		return &cacheOutcome{Without: "key"}
 	}
 	out := &cacheOutcome{
-		Key: r.Scheme + "://" + r.Host + target(r.Path, p.Query.Of(r.Query)), Function: o.Function,
+		Key: r.Scheme + "://" + r.Host + target(r.Path, p.Query.Of(r.Query)), Function: o.Function, Fields: o.changed,
 		TTL: zone.Duration(p.TTL), DefaultTTL: zone.Duration(p.DefaultTTL), MaxTTL: zone.Duration(p.MaxTTL),
 		StaleWhileRevalidate: zone.Duration(p.StaleWhileRevalidate), StaleIfError: zone.Duration(p.StaleIfError),
 	}
@@ -76,6 +78,9 @@ func (c *cacheOutcome) String() string {
 		b.WriteString(" of function " + c.Function)
 	case c.Pool != "":
 		b.WriteString(" of pool " + c.Pool)
+	}
+	if len(c.Fields) > 0 {
+		b.WriteString(", asked with what rules make of " + join(c.Fields))
 	}
 	switch {
 	case c.TTL > 0:

@@ -42,7 +42,8 @@ type testOutcome struct {
 	// Cache is nil when rules answer the request.
 	Cache *cacheOutcome `json:"cache,omitempty"`
 
-	response bool // the phase is that of the answer
+	response bool     // the phase is that of the answer
+	changed  []string // fields of the request, by rules
 }
 
 // runRules does with r what a node does, phase by phase.
@@ -138,6 +139,9 @@ func (o *testOutcome) act(action zone.Action, p zone.Parameters, r *rules.Reques
 		settable := o.response && fieldname.SettableInAnswer(name) || !o.response && web.ChangeRequest(r.Header, action, &p)
 		if !settable {
 			return "does nothing: " + name + " is the node's"
+		}
+		if !o.response && !slices.Contains(o.changed, name) {
+			o.changed = append(o.changed, name)
 		}
 		verb := "removes " + name
 		if action == zone.ActionSetHeader {
