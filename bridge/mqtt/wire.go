@@ -35,7 +35,6 @@ type packet struct {
 	noRetain       bool
 	maximumPacket  uint32 // 0: no limit
 	keepAlive      *uint16
-	noShared       bool
 }
 
 // codec reads and writes the packets of one version. Writing is to memory and does not fail.

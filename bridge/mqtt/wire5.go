@@ -75,7 +75,6 @@ func other5(p packet, b []byte) (packet, error) {
 			p.maximumPacket = *v
 		}
 		p.noRetain = c.Properties.RetainAvailable != nil && *c.Properties.RetainAvailable == 0
-		p.noShared = c.Properties.SharedSubAvailable != nil && *c.Properties.SharedSubAvailable == 0
 	case *packets.Suback:
 		p.id, p.granted, p.text = c.PacketID, c.Reasons, c.Properties.ReasonString
 	case *packets.Unsuback:
