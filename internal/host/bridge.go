@@ -78,7 +78,7 @@ func (c BridgeConfig) check() error {
 		errs = append(errs, errors.New("a member of a cohort needs a member id: --member-id"))
 	}
 	if c.Initial != nil {
-		if _, err := document.Parse(c.Initial); err != nil {
+		if _, err := document.ParseFor(c.Initial, c.process()); err != nil { // what this process cannot run it does not leave to others
 			errs = append(errs, fmt.Errorf("the initial document: %w", err))
 		}
 	}
@@ -86,6 +86,11 @@ func (c BridgeConfig) check() error {
 		errs = append(errs, fmt.Errorf("baseline %.80q is no digest; gdn bridge validate prints a document's", c.Baseline))
 	}
 	return errors.Join(errs...)
+}
+
+// process is what a document may count on.
+func (c BridgeConfig) process() document.Process {
+	return document.Process{MemberID: c.Member, RolloutStore: c.RolloutStore != "", LeaseStore: c.LeaseStore != ""}
 }
 
 // StartBridge starts a member; it returns when its control surface answers, and goes on until Close, or until it must be
@@ -101,7 +106,7 @@ func StartBridge(ctx context.Context, cfg BridgeConfig) (_ *Bridge, err error) {
 		}
 	}()
 	hc := bridgehost.Config{
-		Process: document.Process{MemberID: cfg.Member, LeaseStore: cfg.LeaseStore != ""}, Name: cfg.Cohort,
+		Process: cfg.process(), Name: cfg.Cohort,
 		Initial: cfg.Initial, Baseline: cfg.Baseline, Poll: cfg.Poll, Logger: cfg.Logger, LogLevel: cfg.LogLevel, Now: cfg.Now,
 	}
 	src, err := openSource(ctx, cfg.Source, cfg.Name)

@@ -228,7 +228,10 @@ func TestBridgeSettings(t *testing.T) {
 		"no member":   {host.BridgeConfig{Source: file, RolloutStore: "memory:"}, "--member-id"},
 		"member's id": {host.BridgeConfig{Source: file, Member: "a b"}, `member id "a b"`},
 		"initial":     {host.BridgeConfig{Source: file, Initial: []byte("x: 1")}, "the initial document"},
-		"baseline":    {host.BridgeConfig{Source: file, Baseline: "sha256:1"}, "is no digest"},
+		"initial, of a cohort": {
+			host.BridgeConfig{Source: file, Member: "a", Initial: bridgeDocument("", "s")}, "the initial document: the document is not valid: line 4: bridge.cluster.rollout",
+		},
+		"baseline": {host.BridgeConfig{Source: file, Baseline: "sha256:1"}, "is no digest"},
 	} {
 		row.cfg.Logger, row.cfg.Listen = slog.New(slog.DiscardHandler), "127.0.0.1:0"
 		row.cfg.Runner = func(host.BridgeParts) bridge.Runner { return newPath() }
