@@ -86,7 +86,7 @@ func (w *world) followed() bool {
 	return true
 }
 
-// follows tells whether p alone speaks for its member and runs what is committed, or is ahead of a restored store.
+// follows tells whether p alone speaks for its member and runs what is committed, or cannot, having to do with a restored store.
 func (w *world) follows(p *member) bool {
 	if p.machine.living() != 1 || !p.alive || w.store.registrations[p.machine.id].Boot != p.boot {
 		return false
@@ -94,6 +94,9 @@ func (w *world) follows(p *member) bool {
 	c := w.store.head.Committed
 	if w.check.restores > 0 && (c.Generation < p.sit.Memory.Highest || c.Generation <= p.sit.Memory.Confirmed.Generation && c != p.sit.Memory.Confirmed) {
 		return true
+	}
+	if w.check.restores > 0 && !w.store.artefacts[c.Digest] && !p.disk.has(c.Digest) {
+		return true // a restore took the bytes before their proposal came: the next rollout brings others
 	}
 	t := p.sit.Memory.Trial
 	return p.host.running == c && (t == nil || t.TakenBack != "" && !w.decided())

@@ -45,6 +45,8 @@ func TestSchedules(t *testing.T) {
 // TestFound runs schedules beyond those of TestSchedules that once broke a promise.
 func TestFound(t *testing.T) {
 	for seed, what := range map[uint64]string{
+		219506: "a store is restored to before the bytes of a proposal that comes a moment later, and who did not vote cannot fetch them",
+		30144:  "a process that goes back by guess is told of the confirm between its judgement and its act",
 		147230: "the join of a process that has died arrives late, and the one that lives stops for it",
 		143562: "the store's clock steps back in a window, which is as much longer",
 		83531:  "a member whose disk may have a confirm waits for ever when the store is restored to before it",
