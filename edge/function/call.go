@@ -50,6 +50,7 @@ type call struct {
 	out    []byte
 	stderr []byte
 	random int   // bytes given
+	work   int   // of the host for the instance, since others were let have their turn, in instructions
 	held   int64 // bytes that are counted of the node's memory, beside those of memory
 
 	attend func() // nil once it was called

@@ -27,6 +27,7 @@ func pollOneoff(c *call, m api.Memory, a []uint64) errno {
 	if !ok1 || !ok2 || !put32(m, a[3], 0) {
 		return fault
 	}
+	c.worked(eventWork * int(n))
 	// What they say, before events are written over it.
 	type subscription struct {
 		user  uint64

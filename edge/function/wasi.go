@@ -8,6 +8,8 @@ import (
 
 	"github.com/tetratelabs/wazero/api"
 	"github.com/tetratelabs/wazero/sys"
+
+	"github.com/guardyn-edge/guardyn/internal/metering"
 )
 
 // errno is WASI's.
@@ -32,6 +34,23 @@ const (
 	// clockStep is how precise the clocks are.
 	clockStep = time.Millisecond
 )
+
+// What the host works for an instance is counted in instructions, as what the instance computes is. A call of the host is paid with a few
+// hundred of them; these are for what takes longer.
+const (
+	vectorWork = 20 // a buffer of a list, or the place of a variable
+	eventWork  = 50 // a subscription
+	bytesOfOne = 8  // bytes that are moved for one; random ones are one each
+)
+
+// worked is called before the host does what takes that many instructions. It lets others have their turn, or ends a call whose time is over,
+// as often as while the instance computes: a tenth of a second of the host's must not hide behind some hundred instructions.
+func (c *call) worked(instructions int) {
+	if c.work += instructions; c.work >= metering.Quantum {
+		c.work = 0
+		c.compute()
+	}
+}
 
 // wasiFunctions are those that do something. Every one is short, or waits until the call's time is over at most.
 func wasiFunctions() map[string]hostFunction {
@@ -92,6 +111,7 @@ func environGet(c *call, m api.Memory, a []uint64) errno {
 	if !in || !in2 {
 		return fault
 	}
+	c.worked(len(c.environ)/bytesOfOne + vectorWork*len(c.offsets))
 	copy(to, c.environ)
 	for i, at := range c.offsets {
 		binary.LittleEndian.PutUint32(pointers[4*i:], uint32(a[1])+at)
@@ -129,15 +149,17 @@ func randomGet(c *call, m api.Memory, a []uint64) errno {
 		c.random = maxRandom + 1
 		return ioErr
 	}
+	c.worked(len(to))
 	_, _ = rand.Read(to) // it does not fail
 	return success
 }
 
 // vectors calls f for each buffer of a list, until it returns false.
-func vectors(m api.Memory, at, n uint64, f func([]byte) bool) errno {
+func (c *call) vectors(m api.Memory, at, n uint64, f func([]byte) bool) errno {
 	if n > maxVectors {
 		return inval
 	}
+	c.worked(vectorWork * int(n))
 	list, in := view(m, at, 8*n)
 	if !in {
 		return fault
@@ -159,7 +181,7 @@ func fdRead(c *call, m api.Memory, a []uint64) errno {
 		return badf
 	}
 	n := 0
-	number := vectors(m, a[1], a[2], func(b []byte) bool {
+	number := c.vectors(m, a[1], a[2], func(b []byte) bool {
 		switch {
 		case len(c.first) > 0:
 			m := copy(b, c.first)
@@ -199,7 +221,7 @@ func fdWrite(c *call, m api.Memory, a []uint64) errno {
 		return badf
 	}
 	n := 0
-	number := vectors(m, a[1], a[2], func(b []byte) bool {
+	number := c.vectors(m, a[1], a[2], func(b []byte) bool {
 		n += len(b)
 		if a[0] == 1 {
 			if len(c.out)+len(b) > c.f.output {
