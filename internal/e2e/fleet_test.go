@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/guardyn-edge/guardyn/internal/testport"
 	"github.com/guardyn-edge/guardyn/seal"
 )
 
@@ -352,24 +353,16 @@ func httpOK(url string) error {
 	return nil
 }
 
-// freeAddr returns a loopback address whose port nothing listens on now, by TCP or UDP. A port that must
-// stay the same over restarts cannot be left to the kernel.
+// freeAddr returns a loopback address that is the test's until its end. A port that must stay the same over restarts cannot be left to the
+// kernel.
 func freeAddr(t testing.TB) string {
 	t.Helper()
-	for range 50 {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		u, err := net.ListenPacket("udp", l.Addr().String())
-		_ = l.Close()
-		if err == nil {
-			_ = u.Close()
-			return l.Addr().String()
-		}
+	addr, release, err := testport.Reserve()
+	if err != nil {
+		t.Fatal(err)
 	}
-	t.Fatal("no port that is free for both TCP and UDP")
-	return ""
+	t.Cleanup(release)
+	return addr
 }
 
 // startOrigin serves a page that says what reached it.

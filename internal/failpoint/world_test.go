@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -20,6 +19,7 @@ import (
 	"github.com/guardyn-edge/guardyn/internal/failpoint"
 	"github.com/guardyn-edge/guardyn/internal/nodeproto"
 	"github.com/guardyn-edge/guardyn/internal/testpg"
+	"github.com/guardyn-edge/guardyn/internal/testport"
 	"github.com/guardyn-edge/guardyn/seal"
 )
 
@@ -373,8 +373,8 @@ func second[T any](_ T, err error) error { return err }
 
 func freeAddr(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, "listen", err)
-	defer l.Close()
-	return l.Addr().String()
+	addr, release, err := testport.Reserve()
+	must(t, "reserve a port", err)
+	t.Cleanup(release)
+	return addr
 }

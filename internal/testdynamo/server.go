@@ -15,6 +15,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/guardyn-edge/guardyn/internal/testport"
 )
 
 // maxStarts is how many ports are tried: another process can take one between its choice and the start.
@@ -23,7 +25,8 @@ const maxStarts = 5
 // Server is a running DynamoDB Local of one's own, whose tables are in memory. It listens on all interfaces, as
 // it offers no choice, at a port that nobody knows, and holds nothing but what tests put there.
 type Server struct {
-	port    int
+	port    string
+	release func() // of the port
 	process *os.Process
 	exited  chan struct{} // closed when it is gone
 	log     *tail
@@ -49,14 +52,18 @@ func Start(ctx context.Context) (*Server, error) {
 }
 
 func start(ctx context.Context, java, dir string) (*Server, error) {
-	port, err := freePort()
+	addr, release, err := testport.Reserve()
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{port: port, exited: make(chan struct{}), log: &tail{most: 16 << 10}}
+	_, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{port: port, release: release, exited: make(chan struct{}), log: &tail{most: 16 << 10}}
 	// Its runs are short: what the compiler and the collector for long ones cost is never earned back.
 	cmd := exec.Command(java, "-Xmx768m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Djava.library.path="+filepath.Join(dir, "DynamoDBLocal_lib"), "-jar", jar,
-		"-port", fmt.Sprint(port), "-inMemory", "-sharedDb", "-disableTelemetry")
+		"-port", port, "-inMemory", "-sharedDb", "-disableTelemetry")
 	cmd.Dir = dir
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C", "TZ=UTC", "HOME=" + os.TempDir()}
 	cmd.Stdout, cmd.Stderr = s.log, s.log
@@ -92,14 +99,6 @@ func start(ctx context.Context, java, dir string) (*Server, error) {
 	return s, nil
 }
 
-func freePort() (int, error) {
-	l, err := net.Listen("tcp", ":0")
-	if err != nil {
-		return 0, err
-	}
-	return l.Addr().(*net.TCPAddr).Port, l.Close()
-}
-
 // answers tells whether the server lists its tables, as a DynamoDB would.
 func (s *Server) answers(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
@@ -127,12 +126,13 @@ func (s *Server) Stop() error {
 	}
 	if err == nil {
 		<-s.exited
+		s.release()
 	}
 	return err
 }
 
 // URL is where the server answers.
-func (s *Server) URL() string { return fmt.Sprintf("http://127.0.0.1:%d", s.port) }
+func (s *Server) URL() string { return "http://127.0.0.1:" + s.port }
 
 // tail keeps the end of a log.
 type tail struct {

@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/guardyn-edge/guardyn/internal/testport"
 )
 
 // Patience is how long a test waits for something that should happen soon.
@@ -203,15 +205,15 @@ func (b *Broker) Tail(n int) string {
 	return strings.Join(b.lines[max(0, len(b.lines)-n):], "\n")
 }
 
-// FreeAddr is an address of loopback that nothing listens on.
+// FreeAddr is an address of loopback that nothing listens on, the test's until its end.
 func FreeAddr(t testing.TB) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	addr, release, err := testport.Reserve()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
-	return l.Addr().String()
+	t.Cleanup(release)
+	return addr
 }
 
 // Until waits, polling, until f is true; what says what is waited for.
