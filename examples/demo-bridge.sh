@@ -32,7 +32,7 @@ bridge:
   deployment_mode: clustered
   shutdown_timeout: 10s
   drain_timeout: 5s
-  cluster: {rollout: coordinated, members: [node-a, node-b, node-c], confirm_window: 8s, soak: 1s}
+  cluster: {rollout: coordinated, members: [node-a, node-b, node-c], confirm_window: 10s, soak: 2s}
 sessions:
   - {id: plant, kind: mqtt, url: "mqtt://$plant", client_id: $2, clean_start: false, session_expiry: 1h, exclusive: true}
   - {id: cloud, kind: mqtt, url: "mqtt://$cloud", client_id: "gdn-cloud-{member}"}

@@ -152,7 +152,7 @@ want 'was reverted'
 message 'after'
 want ': after'
 exec 3>&-
-run curl --cacert "$GUARDYN_DEMO_CA" --connect-to "::$GUARDYN_NODE2_HTTPS" "https://$www/"
+until_seen 'Hello from demo origin' curl --cacert "$GUARDYN_DEMO_CA" --connect-to "::$GUARDYN_NODE2_HTTPS" "https://$www/" # it hears of it by itself
 want 'Hello from demo origin'
 run gdn pool set $zone web "$data/fleet/pool.yaml"
 
