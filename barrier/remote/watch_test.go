@@ -114,11 +114,15 @@ func TestWaitingIsBounded(t *testing.T) {
 	start := func(p remote.Principal) {
 		_, seen := watch(t, server.URL, p, barrier.TopicHead, "")
 		wg.Go(func() {
-			req, _ := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+prefix+"/watch?topic=head&seen="+seen, nil)
-			req.Header.Set("Authorization", "Bearer "+credential(p))
-			resp, err := http.DefaultTransport.RoundTrip(req)
-			if err == nil {
+			for refused := true; refused; { // while what asks whether there is room takes it
+				req, _ := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+prefix+"/watch?topic=head&seen="+seen, nil)
+				req.Header.Set("Authorization", "Bearer "+credential(p))
+				resp, err := http.DefaultTransport.RoundTrip(req)
+				if err != nil {
+					return
+				}
 				resp.Body.Close()
+				refused = resp.StatusCode == http.StatusServiceUnavailable
 			}
 		})
 	}
