@@ -65,9 +65,13 @@ www A 127.0.0.1 ; proxied
 			return fmt.Errorf("import %s: %w", name, err)
 		}
 	}
-	for _, phase := range []string{"transform_request", "transform_response"} {
+	for phase, of := range map[string]string{
+		// What a request is asked with is part of what is cached: those of the paths that the cache keeps are asked for alike.
+		"transform_request":  `http.path != "/kept" && http.path != "/renewed"`,
+		"transform_response": "true",
+	} {
 		rules := api.Ruleset{Rules: []zone.Rule{{
-			Expression: "true", Action: zone.ActionSetHeader,
+			Expression: of, Action: zone.ActionSetHeader,
 			Parameters: zone.Parameters{Name: "x-mark", Value: fmt.Sprint(k)},
 		}}}
 		if _, _, err := m.c.PutRuleset(ctx, "one.test", phase, rules, api.WriteOptions{}); err != nil {
