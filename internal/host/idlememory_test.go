@@ -6,7 +6,6 @@ import (
 	"runtime/debug"
 	"testing"
 	"testing/synctest"
-	"time"
 )
 
 func TestIdleMemoryIsGivenBack(t *testing.T) {
@@ -26,9 +25,12 @@ func TestIdleMemoryIsGivenBack(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				given, at := 0, 0
+				last := make(chan struct{}) // closed when the last sample is taken
 				m := &idleMemory{
 					sample: func() heapSample {
-						at++
+						if at++; at == len(row.samples) {
+							close(last)
+						}
 						return row.samples[at-1]
 					},
 					give: func() { given++ },
@@ -38,8 +40,7 @@ func TestIdleMemoryIsGivenBack(t *testing.T) {
 					m.run(ctx)
 					close(ended)
 				}()
-				looks := len(row.samples) - 1 - row.given // the one behind a gift is looked at once
-				time.Sleep(time.Duration(looks) * idleMemoryInterval)
+				<-last
 				synctest.Wait()
 				cancel()
 				<-ended
