@@ -65,20 +65,7 @@ func New(cfg session.Config) (*Session, error) {
 
 // Run implements session.Session.
 func (s *Session) Run(ctx context.Context) {
-	s.note(bridge.Connecting, nil)
-	for attempt := 1; ctx.Err() == nil; attempt++ {
-		held, err := s.connection(ctx)
-		if ctx.Err() != nil {
-			break
-		}
-		if s.cfg.Backoff.Held(held) {
-			attempt = 1
-		}
-		s.note(bridge.Connecting, err)
-		s.cfg.Log.Warn("session is not connected; it tries again", "session", s.cfg.Session.ID, "error", err)
-		s.cfg.Backoff.Wait(ctx, attempt)
-	}
-	s.note(bridge.Stopping, nil)
+	s.cfg.Keep(ctx, s.connection, s.note)
 }
 
 // note sets the state; err is kept until the next one.

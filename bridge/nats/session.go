@@ -111,23 +111,10 @@ func New(cfg session.Config) (*Session, error) {
 
 // Run implements session.Session.
 func (s *Session) Run(ctx context.Context) {
-	s.becomes(bridge.Connecting, nil)
-	for attempt := 1; ctx.Err() == nil; attempt++ {
-		held, err := s.connection(ctx)
-		if ctx.Err() != nil {
-			break
-		}
-		if s.cfg.Backoff.Held(held) {
-			attempt = 1
-		}
-		s.becomes(bridge.Connecting, err)
-		s.cfg.Log.Warn("session is not connected; it tries again", "session", s.cfg.Session.ID, "error", err)
-		s.cfg.Backoff.Wait(ctx, attempt)
-	}
-	s.becomes(bridge.Stopping, nil)
+	s.cfg.Keep(ctx, s.connection, s.becomes)
 }
 
-// dialer opens the connections of one nats.Connect, and ends them with ctx until kept is called.
+// dialer opens the connections of one nats.Connect, and ends the last one with ctx until stop is called.
 type dialer struct {
 	ctx  context.Context
 	conn net.Conn

@@ -162,3 +162,22 @@ type Config struct {
 	Log      Logger
 	Now      func() time.Time
 }
+
+// Keep is a session's Run: it connects by connection, which tells how long it held and why it ended, and again after each loss, until ctx ends.
+// note is told of the states, and of why there is no connection.
+func (c *Config) Keep(ctx context.Context, connection func(context.Context) (held time.Duration, err error), note func(bridge.SessionState, error)) {
+	note(bridge.Connecting, nil)
+	for attempt := 1; ctx.Err() == nil; attempt++ {
+		held, err := connection(ctx)
+		if ctx.Err() != nil {
+			break
+		}
+		if c.Backoff.Held(held) {
+			attempt = 1
+		}
+		note(bridge.Connecting, err)
+		c.Log.Warn("session is not connected; it tries again", "session", c.Session.ID, "error", err)
+		c.Backoff.Wait(ctx, attempt)
+	}
+	note(bridge.Stopping, nil)
+}
